@@ -1,0 +1,65 @@
+# Everything runs in a virtual environment, made on first use.
+#   make test VENV=/some/where      another place for it
+#   make test WORKERS=0 ARGS="-k weights -x"
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+ARGS ?=
+
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+INSTALLED_DOCS := $(VENV)/.installed-docs
+
+# One thread a test worker: numerical libraries would otherwise start one a core each.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+export NUMBA_NUM_THREADS ?= 1
+export MPLBACKEND ?= Agg
+
+.DEFAULT_GOAL := help
+.PHONY: help venv test lint format types check bench docs clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' \
+		| while IFS='|' read -r target text; do printf '  %-8s %s\n' "$$target" "$$text"; done
+
+venv: $(INSTALLED) ## create the virtual environment and install the package for tests
+
+# Editable, so only a change of pyproject.toml asks for another installation.
+$(INSTALLED): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+$(INSTALLED_DOCS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[docs,plot]'
+	touch $@
+
+test: $(INSTALLED) ## run the tests and doctests (WORKERS=2, ARGS= for pytest)
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(INSTALLED) ## check style and formatting
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+
+format: $(INSTALLED) ## repair style and formatting where that is automatic
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+types: $(INSTALLED) ## check types
+	$(BIN)/python -m mypy
+
+check: test lint types ## test, lint and types
+
+bench: $(INSTALLED) ## run every benchmark script, one after another
+	set -e; for script in benchmarks/[a-z]*.py; do $(BIN)/python "$$script"; done
+
+docs: $(INSTALLED_DOCS) ## build the documentation, warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean: ## remove caches and build products, not the virtual environment
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf docs/_build docs/generated docs/auto_examples
+	find owasvm tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

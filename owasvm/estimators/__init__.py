@@ -1,0 +1,7 @@
+"""Classifiers with scikit-learn's interface."""
+
+from owasvm.estimators.linear_owa_svc import LinearOWASVC
+from owasvm.estimators.owa_svc import OWASVC
+from owasvm.estimators.two_step import TwoStepOWASVC
+
+__all__ = ["OWASVC", "LinearOWASVC", "TwoStepOWASVC"]

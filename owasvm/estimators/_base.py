@@ -1,0 +1,383 @@
+"""What the classifiers share: validation, labels, sample weights, support vectors, prediction.
+
+The mathematics is elsewhere. A classifier turns its input into binary problems (one, or one a
+class against the rest), has each of them solved, and keeps the results under scikit-learn's names.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from owasvm.kernels import KERNELS, Kernel, KernelFunction, is_sparse, resolve_gamma
+from owasvm.loss import hinge_deviations
+from owasvm.problem import RankCosts
+from owasvm.weights import FAMILIES, Quantifier
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Samples = Any  # an array or a CSR matrix of shape (n_samples, n_features)
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """The samples that count: those of positive weight.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
+        Samples, or their Gram matrix.
+    rows : ndarray of shape (n_samples,)
+        Where they stood among the rows given to ``fit``.
+    classes : ndarray of shape (n_classes,)
+        Sorted labels.
+    codes : ndarray of shape (n_samples,)
+        Position of each sample's label in `classes`.
+    mass : ndarray of shape (n_samples,) or None
+        Sample weights, None when all of them are exactly 1.
+    n_given : int
+        Number of rows given to ``fit``.
+    """
+
+    X: Samples
+    rows: IntArray
+    classes: NDArray[Any]
+    codes: IntArray
+    mass: FloatArray | None
+    n_given: int
+
+    @property
+    def n_samples(self) -> int:
+        return self.rows.size
+
+    @property
+    def n_problems(self) -> int:
+        return 1 if self.classes.size == 2 else self.classes.size
+
+    def signs(self) -> Iterator[FloatArray]:
+        """Labels -1.0 and +1.0 of each binary problem, the later of two classes being +1."""
+        positives = [1] if self.n_problems == 1 else range(self.classes.size)
+        for positive in positives:
+            yield np.where(self.codes == positive, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class BinaryFit:
+    """A solved binary problem.
+
+    Parameters
+    ----------
+    signed_dual : ndarray of shape (n_samples,)
+        ``y_i a_i``, the coefficients of ``w = sum_i y_i a_i phi(x_i)``.
+    intercept : float
+        The intercept.
+    """
+
+    signed_dual: FloatArray
+    intercept: float
+
+
+def is_array_of_weights(weights: object) -> bool:
+    """Whether rank weights are given one by one, hence for a fixed number of samples."""
+    return not (isinstance(weights, str) or callable(weights))
+
+
+def _class_factors(
+    class_weight: Mapping[Any, float] | str | None,
+    classes: NDArray[Any],
+    codes: IntArray,
+    sample_weight: FloatArray,
+) -> FloatArray:
+    """What `class_weight` multiplies the sample weights of each class by."""
+    if class_weight == "balanced":
+        # Weighted counts, so that a whole-number weight equals copies and zero equals absence.
+        totals = np.bincount(codes, weights=sample_weight, minlength=classes.size)
+        present = totals > 0.0
+        balanced = totals.sum() / (present.sum() * np.where(present, totals, 1.0))
+        return np.where(present, balanced, 1.0)
+    factors = np.asarray(
+        compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64
+    )
+    if not np.all(np.isfinite(factors)) or np.any(factors < 0.0):
+        raise ValueError(f"class_weight={class_weight!r} must hold finite numbers >= 0.")
+    return factors
+
+
+class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Validation, one-vs-rest and prediction."""
+
+    C: float
+    weights: str | Quantifier | ArrayLike
+    alpha: float | None
+    tol: float
+    class_weight: Mapping[Any, float] | str | None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "weights": [StrOptions(set(FAMILIES)), callable, "array-like"],
+        "alpha": [Interval(Real, None, None, closed="neither"), None],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> BaseOWAClassifier:
+        """Train the classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples; with ``kernel="precomputed"`` their Gram matrix, of shape
+            (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights. A whole number equals that many copies of the sample, zero equals
+            its absence. Not possible with `weights` given as an array, which fixes the number
+            of ranks.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        started = perf_counter()
+        training = self._training_set(X, y, sample_weight)
+        self.classes_ = training.classes
+        self._store(training, self._fit_all(training))
+        self.fit_time_ = perf_counter() - started
+        return self
+
+    def decision_function(self, X: Samples) -> FloatArray:
+        """Decision values of samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; with ``kernel="precomputed"`` their kernel values with the training
+            samples, of shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes positive values speak for ``classes_[1]``; with more, the column of
+            the largest value is the predicted class.
+        """
+        check_is_fitted(self)
+        values = self._scores(self._validated_samples(X)) + self.intercept_
+        return values.ravel() if self.classes_.size == 2 else values
+
+    def predict(self, X: Samples) -> NDArray[Any]:
+        """Predict the class of samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; with ``kernel="precomputed"`` their kernel values with the training
+            samples, of shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Labels out of ``classes_``; with two classes a decision value of exactly 0 gives
+            ``classes_[0]``.
+        """
+        values = self.decision_function(X)
+        chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @abstractmethod
+    def _fit_all(self, training: TrainingSet) -> list[BinaryFit]:
+        """Solve the binary problems and keep what is particular to the class."""
+
+    @abstractmethod
+    def _scores(self, X: Samples) -> FloatArray:
+        """Decision values without intercept, one column a binary problem."""
+
+    def _validated_samples(self, X: Samples) -> Samples:
+        """Samples to predict."""
+        return _canonical(
+            validate_data(
+                self, X, accept_sparse=self._accepted_formats(), dtype=np.float64, reset=False
+            )
+        )
+
+    def _accepted_formats(self) -> str | bool:
+        """Sparse format that samples are turned into, or False."""
+        return "csr"
+
+    def _training_set(
+        self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> TrainingSet:
+        """Validate the input of fit and drop the samples of weight zero."""
+        X, y = validate_data(
+            self, X, y, accept_sparse=self._accepted_formats(), dtype=np.float64, order="C"
+        )
+        check_classification_targets(y)
+        labels = np.asarray(y)
+        mass = self._effective_weights(X, labels, sample_weight)
+        rows = np.flatnonzero(mass > 0.0)
+        mass = mass[rows]
+        classes, codes = np.unique(labels[rows], return_inverse=True)
+        if classes.size < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes of positive weight; "
+                f"got {classes.size} class{'' if classes.size == 1 else 'es'}: "
+                f"{classes.tolist()}."
+            )
+        is_plain = bool(np.all(mass == 1.0))
+        if is_array_of_weights(self.weights) and not (is_plain and rows.size == labels.size):
+            raise ValueError(
+                "sample_weight and class_weight cannot be combined with weights given as an "
+                "array: an array fixes the number of ranks, while a sample weight stands for "
+                "copies, which change it. Use a named family or a callable quantifier."
+            )
+        return TrainingSet(
+            X=self._kept(_canonical(X), rows),
+            rows=rows,
+            classes=classes,
+            codes=codes,
+            mass=None if is_plain else mass,
+            n_given=labels.size,
+        )
+
+    def _effective_weights(
+        self, X: Samples, labels: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> FloatArray:
+        """Sample weights times class weights."""
+        mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        classes, codes = np.unique(labels, return_inverse=True)
+        return mass * _class_factors(self.class_weight, classes, codes, mass)[codes]
+
+    def _kept(self, X: Samples, rows: IntArray) -> Samples:
+        """The samples that count."""
+        return X if rows.size == X.shape[0] else X[rows]
+
+    def _store(self, training: TrainingSet, fits: list[BinaryFit]) -> None:
+        """Keep support vectors and intercepts."""
+        signed = np.stack([fit.signed_dual for fit in fits])
+        support = np.flatnonzero(np.any(signed != 0.0, axis=0))
+        self._store_support(training, support)
+        self.dual_coef_ = np.ascontiguousarray(signed[:, support])
+        self.support_ = training.rows[support]
+        self.n_support_ = np.bincount(
+            training.codes[support], minlength=training.classes.size
+        ).astype(np.int32)
+        self.intercept_ = np.array([fit.intercept for fit in fits])
+
+    @abstractmethod
+    def _store_support(self, training: TrainingSet, support: IntArray) -> None:
+        """Keep the support vectors themselves, if prediction needs them."""
+
+
+def _canonical(X: Samples) -> Samples:
+    """CSR matrices without repeated entries; the caller's matrix is not changed."""
+    if not is_sparse(X) or X.has_canonical_format:
+        return X
+    tidy = X.copy()
+    tidy.sum_duplicates()
+    return tidy
+
+
+class KernelOWAClassifier(BaseOWAClassifier):
+    """Kernel parameters, and decision values from the support vectors alone."""
+
+    kernel: str | KernelFunction
+    degree: int
+    gamma: str | float
+    coef0: float
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseOWAClassifier._parameter_constraints,
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+    }
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Coefficients of the features, shape (1, n_features) or (n_classes, n_features).
+
+        Only with ``kernel="linear"``.
+        """
+        if self.kernel != "linear":
+            raise AttributeError(
+                f"coef_ exists for kernel='linear' only; the kernel is {self.kernel!r}."
+            )
+        return safe_sparse_dot(self.dual_coef_, self.support_vectors_, dense_output=True)
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return bool(self.kernel == "precomputed")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.sparse = not self._is_precomputed
+        return tags
+
+    def _accepted_formats(self) -> str | bool:
+        return False if self._is_precomputed else "csr"
+
+    def _training_set(
+        self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> TrainingSet:
+        training = super()._training_set(X, y, sample_weight)
+        gamma = (
+            1.0 if self._is_precomputed else resolve_gamma(self.gamma, training.X, training.mass)
+        )
+        self.gamma_ = gamma
+        self._kernel = Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+        return training
+
+    def _kept(self, X: Samples, rows: IntArray) -> Samples:
+        if self._is_precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                "With kernel='precomputed' X must be a square matrix, K(x_i, x_j) of the "
+                f"training samples; got shape {X.shape}."
+            )
+        if rows.size == X.shape[0]:
+            return X
+        return X[np.ix_(rows, rows)] if self._is_precomputed else X[rows]
+
+    def _store_support(self, training: TrainingSet, support: IntArray) -> None:
+        self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed else training.X[support]
+
+    def _scores(self, X: Samples) -> FloatArray:
+        if self.kernel == "linear":
+            return safe_sparse_dot(X, self.coef_.T, dense_output=True)
+        if self._is_precomputed:
+            X = X[:, self.support_]
+        return self._kernel.scores(X, self.support_vectors_, self.dual_coef_)
+
+
+def weights_at(costs: RankCosts, signs: FloatArray, decision_values: FloatArray) -> FloatArray:
+    """Rank weights in ascending order of the hinge deviations at a point."""
+    deviations = hinge_deviations(decision_values, signs)
+    return costs.in_order(np.argsort(deviations, kind="stable")) / costs.C
+
+
+def for_user(values: list[Any]) -> Any:
+    """The value itself for two classes, an array with one row a class for more."""
+    return values[0] if len(values) == 1 else np.array(values)

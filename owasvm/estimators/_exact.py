@@ -1,0 +1,138 @@
+"""Classifiers whose problems are solved exactly, with a certificate."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+
+from owasvm import solvers
+from owasvm.estimators._base import (
+    BaseOWAClassifier,
+    BinaryFit,
+    Samples,
+    TrainingSet,
+    for_user,
+    weights_at,
+)
+from owasvm.problem import OWAProblem, RankCosts
+from owasvm.solution import Solution, Status
+
+FloatArray = NDArray[np.float64]
+
+_ADVICE = {
+    Status.TIME_LIMIT: "Raise time_limit, or loosen tol (convex weights) or mip_gap (others).",
+    Status.ITERATION_LIMIT: "Raise max_iter, scale the features, or take a smaller C.",
+    Status.INTERRUPTED: "It was interrupted; fit again to reach the target.",
+}
+
+
+class ExactOWAClassifier(BaseOWAClassifier):
+    """Problems handed to :func:`owasvm.solvers.solve`, certificates kept."""
+
+    solver: str
+    solver_options: Mapping[str, Any] | None
+    mip_gap: float
+    time_limit: float | None
+    max_iter: int
+    warm_start: bool
+    verbose: int
+    random_state: int | np.random.RandomState | None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseOWAClassifier._parameter_constraints,
+        "solver": [str],
+        "solver_options": [dict, None],
+        "mip_gap": [Interval(Real, 0.0, None, closed="left")],
+        "time_limit": [Interval(Real, 0.0, None, closed="neither"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    @abstractmethod
+    def _problem(self, X: Samples, signs: FloatArray, costs: RankCosts) -> OWAProblem:
+        """The problem of one class against the others."""
+
+    @abstractmethod
+    def _problem_samples(self, X: Samples) -> Samples:
+        """What all problems share: features or Gram matrix."""
+
+    def _fit_all(self, training: TrainingSet) -> list[BinaryFit]:
+        costs = RankCosts(
+            training.n_samples, self.weights, self.alpha, float(self.C), training.mass
+        )
+        samples = self._problem_samples(training.X)
+        problems = [self._problem(samples, signs, costs) for signs in training.signs()]
+        starts = self._starting_points(training)
+        solutions = [
+            self._solved(problem, start) for problem, start in zip(problems, starts, strict=True)
+        ]
+        self._store_certificates(problems, solutions)
+        return [
+            BinaryFit(problem.y * solution.dual, solution.intercept)
+            for problem, solution in zip(problems, solutions, strict=True)
+        ]
+
+    def _starting_points(self, training: TrainingSet) -> list[Solution | None]:
+        """Previous solutions to start from, where they fit the new problems."""
+        cold: list[Solution | None] = [None] * training.n_problems
+        if not self.warm_start or not hasattr(self, "solution_"):
+            return cold
+        previous = self.solution_ if isinstance(self.solution_, list) else [self.solution_]
+        fits = len(previous) == len(cold) and previous[0].dual.size == training.n_samples
+        return list(previous) if fits else cold
+
+    def _solved(self, problem: OWAProblem, start: Solution | None) -> Solution:
+        """The solution of one problem; a warning where it missed its target."""
+        solution = solvers.solve(
+            problem,
+            self.solver,
+            tol=self.tol,
+            mip_gap=self.mip_gap,
+            time_limit=self.time_limit,
+            max_iter=self.max_iter,
+            warm_start=start,
+            verbose=self.verbose,
+            random_state=self.random_state,
+            options=self.solver_options,
+        )
+        if solution.status is not Status.OPTIMAL:
+            target = f"tol={self.tol:g}" if problem.costs.convex else f"mip_gap={self.mip_gap:g}"
+            warnings.warn(
+                f"{type(self).__name__} stopped before its target {target}: status "
+                f"{solution.status}, relative gap {solution.gap:.2g}. The best point found is "
+                f"kept. {_ADVICE[solution.status]}",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return solution
+
+    def _store_certificates(self, problems: list[OWAProblem], solutions: list[Solution]) -> None:
+        """Keep objective, bound and the like: numbers for two classes, arrays for more."""
+        self.convex_ = problems[0].costs.convex
+        self.owa_weights_ = for_user(
+            [_weights_at_solution(*pair) for pair in zip(problems, solutions, strict=True)]
+        )
+        self.objective_ = for_user([solution.objective for solution in solutions])
+        self.lower_bound_ = for_user([solution.lower_bound for solution in solutions])
+        self.gap_ = for_user([solution.gap for solution in solutions])
+        self.n_iter_ = for_user([solution.n_iter for solution in solutions])
+        self.status_ = for_user([str(solution.status) for solution in solutions])
+        self.solution_ = solutions[0] if len(solutions) == 1 else solutions
+
+
+def _weights_at_solution(problem: OWAProblem, solution: Solution) -> FloatArray:
+    """Rank weights in ascending order of deviation."""
+    costs = problem.costs
+    if costs.ascending is not None:
+        return costs.ascending / costs.C
+    return weights_at(costs, problem.y, problem.scores(solution.dual) + solution.intercept)

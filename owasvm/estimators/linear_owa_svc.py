@@ -1,0 +1,204 @@
+"""The exact linear OWA-SVM, from features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.extmath import safe_sparse_dot
+
+from owasvm.estimators._base import BinaryFit, IntArray, Samples, TrainingSet
+from owasvm.estimators._exact import ExactOWAClassifier
+from owasvm.problem import OWAProblem, RankCosts
+from owasvm.weights import Quantifier
+
+FloatArray = NDArray[np.float64]
+
+
+class LinearOWASVC(ExactOWAClassifier):
+    r"""Exact linear support vector machine with rank-weighted hinge deviations.
+
+    .. math::
+
+        \min_{w, b} \tfrac12 \|w\|^2 + C \sum_{k=1}^n \lambda_k\, \xi_{(k)}, \qquad
+        \xi_i = \max\bigl(0,\ 1 - y_i (\langle w, x_i \rangle + b)\bigr),
+
+    where :math:`\xi_{(1)} \le \dots \le \xi_{(n)}` are the deviations in ascending order and
+    :math:`\lambda_k`, ``weights[k]``, meets the k-th smallest one. Non-decreasing weights make
+    the problem convex; it is then solved to a proven relative gap `tol`.
+
+    It is the problem of ``OWASVC(kernel="linear")``, solved from the features without a Gram
+    matrix: for many samples, dense or sparse.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Factor of the loss. The loss is a sum over the samples with weights of mean 1, so
+        ``weights="uniform"`` is ``SVC(kernel="linear")`` with the same `C`.
+    weights : str, callable or array-like of shape (n_samples,), default="basic"
+        Rank weights in ascending order of deviation, scaled to mean 1: ``"uniform"``,
+        ``"basic"``, ``"quadratic"``, ``"exponential"``, ``"trigonometric"``,
+        ``"superquantile"``, ``"trimmed"``, ``"max-entropy"`` or ``"olympic"`` with shape `alpha`
+        (see :func:`owasvm.weights.owa_weights`); a callable quantifier ``Q(r)`` on [0, 1]; or an
+        array, ``weights[k]`` for the k-th smallest deviation.
+    alpha : float, default=0.6
+        Shape of a named family.
+    solver : str, default="auto"
+        ``"auto"``, or a solver of :func:`owasvm.solvers.solve`: ``"newton"`` is the fast one
+        for convex problems.
+    solver_options : dict, default=None
+        Options of the solver.
+    tol : float, default=1e-6
+        Relative duality gap of the convex problem at which to stop,
+        ``(objective - lower bound) / max(1, |objective|)``.
+    mip_gap : float, default=1e-4
+        The same figure for general weights, where it bounds the distance to the global optimum.
+    time_limit : float, default=None
+        Seconds for each binary problem; afterwards the best point found is kept, with a
+        warning.
+    max_iter : int, default=1000
+        Iterations for each binary problem, as the solver counts them.
+    class_weight : dict or "balanced", default=None
+        Factors of the sample weights by class. ``"balanced"`` gives every class the same total
+        weight.
+    warm_start : bool, default=False
+        Start from the previous solution when the number of samples is the same.
+    verbose : int, default=0
+        Progress through :mod:`logging`.
+    random_state : int, RandomState instance or None, default=None
+        For solvers that draw random numbers.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels of the samples of positive weight. Of two classes the second is +1.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+    coef_ : ndarray of shape (1, n_features)
+        w.
+    intercept_ : ndarray of shape (1,)
+        b; the midpoint where the optimal intercepts form an interval.
+    dual_coef_ : ndarray of shape (1, n_SV)
+        Coefficients :math:`y_i a_i` of the support vectors, :math:`w = \sum_i y_i a_i x_i`.
+    support_ : ndarray of shape (n_SV,)
+        Rows of the support vectors among those given to ``fit``, ascending.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support vectors of each class.
+    owa_weights_ : ndarray of shape (n_samples,)
+        The weights :math:`\lambda`, ascending order of deviation. Samples of weight zero do
+        not count; with sample weights the weights at the solution, which sum to the total
+        sample weight.
+    convex_ : bool
+        Whether the weights are non-decreasing.
+    objective_, lower_bound_, gap_ : float
+        Objective of the classifier, proven lower bound of the optimum, their relative distance.
+    status_ : str
+        ``"optimal"`` when the target was reached; else ``"time_limit"``,
+        ``"iteration_limit"`` or ``"interrupted"``.
+    n_iter_ : int
+        Iterations of the solver.
+    fit_time_ : float
+        Seconds spent in ``fit``.
+    solution_ : owasvm.solution.Solution
+        What the solver returned.
+
+    See Also
+    --------
+    OWASVC : Any kernel.
+    TwoStepOWASVC : The heuristic that ranks the deviations of a classical SVM.
+    sklearn.svm.LinearSVC : Equal weights, but a penalised intercept.
+
+    Notes
+    -----
+    The intercept is never penalised. ``sklearn.svm.LinearSVC`` does penalise it, so with uniform
+    weights this class agrees with ``SVC(kernel="linear")`` and not with ``LinearSVC``.
+
+    More than two classes are handled one against the rest. The first axis of ``coef_``,
+    ``intercept_``, ``dual_coef_`` and ``owa_weights_`` then has one row a class,
+    ``objective_``, ``lower_bound_``, ``gap_``, ``status_`` and ``n_iter_`` are arrays, and
+    ``solution_`` is a list. ``support_`` holds every sample that supports any of the classes;
+    ``dual_coef_`` is 0 where it does not support the class of that row, and ``n_support_`` counts
+    the support vectors by their own class.
+
+    An iteration costs a sort, O(n_samples log n_samples), and products with X.
+
+    References
+    ----------
+    .. [1] A. Marín, L. I. Martínez-Merino, J. Puerto, A. M. Rodríguez-Chía, "The soft-margin
+       Support Vector Machine with ordered weighted average", Knowledge-Based Systems 237
+       (2022) 107705. doi:10.1016/j.knosys.2021.107705
+    .. [2] S. Maldonado, J. Merigó, J. Miranda, "Redefining support vector machines with the
+       ordered weighted average", Knowledge-Based Systems 148 (2018) 41-46.
+       doi:10.1016/j.knosys.2018.02.025
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from owasvm import LinearOWASVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LinearOWASVC(weights="basic", alpha=0.6))
+    >>> clf = model.fit(X, y)[-1]
+    >>> clf.status_, clf.coef_.shape, bool(clf.gap_ <= 1e-6)
+    ('optimal', (1, 30), True)
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        weights: str | Quantifier | ArrayLike = "basic",
+        alpha: float | None = 0.6,
+        solver: str = "auto",
+        solver_options: Mapping[str, Any] | None = None,
+        tol: float = 1e-6,
+        mip_gap: float = 1e-4,
+        time_limit: float | None = None,
+        max_iter: int = 1000,
+        class_weight: Mapping[Any, float] | str | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.C = C
+        self.weights = weights
+        self.alpha = alpha
+        self.solver = solver
+        self.solver_options = solver_options
+        self.tol = tol
+        self.mip_gap = mip_gap
+        self.time_limit = time_limit
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _problem_samples(self, X: Samples) -> Samples:
+        return X
+
+    def _problem(self, X: Samples, signs: FloatArray, costs: RankCosts) -> OWAProblem:
+        return OWAProblem(signs, costs, features=X)
+
+    def _store(self, training: TrainingSet, fits: list[BinaryFit]) -> None:
+        super()._store(training, fits)
+        solutions = self.solution_ if isinstance(self.solution_, list) else [self.solution_]
+        self.coef_ = np.stack(
+            [
+                np.asarray(training.X.T @ fit.signed_dual).ravel()
+                if solution.coef is None
+                else solution.coef
+                for fit, solution in zip(fits, solutions, strict=True)
+            ]
+        )
+
+    def _store_support(self, training: TrainingSet, support: IntArray) -> None:
+        """Nothing: the coefficients suffice."""
+
+    def _scores(self, X: Samples) -> FloatArray:
+        return safe_sparse_dot(X, self.coef_.T, dense_output=True)

@@ -1,0 +1,225 @@
+"""The exact OWA-SVM with any kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from owasvm.estimators._base import KernelOWAClassifier, Samples
+from owasvm.estimators._exact import ExactOWAClassifier
+from owasvm.kernels import KernelFunction
+from owasvm.problem import OWAProblem, RankCosts
+from owasvm.weights import Quantifier
+
+FloatArray = NDArray[np.float64]
+
+
+class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
+    r"""Exact support vector machine with rank-weighted hinge deviations.
+
+    .. math::
+
+        \min_{w, b} \tfrac12 \|w\|^2 + C \sum_{k=1}^n \lambda_k\, \xi_{(k)}, \qquad
+        \xi_i = \max\bigl(0,\ 1 - y_i (\langle w, \phi(x_i) \rangle + b)\bigr),
+
+    where :math:`\xi_{(1)} \le \dots \le \xi_{(n)}` are the deviations in ascending order and
+    :math:`\lambda_k`, ``weights[k]``, meets the k-th smallest one. The ranks are those of the
+    deviations at the solution itself: this is the ordered weighted average (OWA) of the
+    deviations, not a reweighting by the order of another classifier.
+
+    Non-decreasing weights make the problem convex. It is then solved to a proven relative gap
+    `tol`. Every fit reports its objective and a lower bound that no classifier can beat.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Factor of the loss. The loss is a sum over the samples with weights of mean 1, so
+        ``weights="uniform"`` is the classical SVM with the same `C`.
+    weights : str, callable or array-like of shape (n_samples,), default="basic"
+        Rank weights in ascending order of deviation, scaled to mean 1:
+
+        * ``"uniform"``, ``"basic"``, ``"quadratic"``, ``"exponential"``, ``"trigonometric"``:
+          the quantifiers of [1]_ with shape `alpha`; ``"superquantile"``: only the worst share
+          `alpha` of the samples counts; ``"trimmed"``: the worst share `alpha` is ignored;
+          ``"max-entropy"``: orness `alpha`; ``"olympic"``: only the middle share `alpha` counts
+          (see :func:`owasvm.weights.owa_weights`);
+        * a callable quantifier ``Q(r)`` on [0, 1];
+        * an array, ``weights[k]`` for the k-th smallest deviation.
+    alpha : float, default=0.6
+        Shape of a named family.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        Kernel, see :mod:`owasvm.kernels`. It must be positive semi-definite, which
+        ``"sigmoid"`` is for some parameters only. A callable takes two sets of samples and
+        returns the matrix of kernel values. With ``"precomputed"`` ``fit`` takes the Gram
+        matrix of the training samples.
+    degree : int, default=3
+        Degree of ``"poly"``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of ``"rbf"``, ``"poly"`` and ``"sigmoid"``: ``"scale"`` is
+        ``1 / (n_features * X.var())``, with sample weights the weighted variance; ``"auto"`` is
+        ``1 / n_features``.
+    coef0 : float, default=0.0
+        Constant of ``"poly"`` and ``"sigmoid"``.
+    solver : str, default="auto"
+        ``"auto"``, or a solver of :func:`owasvm.solvers.solve`: ``"newton"`` is the fast one
+        for convex problems.
+    solver_options : dict, default=None
+        Options of the solver.
+    tol : float, default=1e-6
+        Relative duality gap of the convex problem at which to stop,
+        ``(objective - lower bound) / max(1, |objective|)``.
+    mip_gap : float, default=1e-4
+        The same figure for general weights, where it bounds the distance to the global optimum.
+    time_limit : float, default=None
+        Seconds for each binary problem; afterwards the best point found is kept, with a
+        warning.
+    max_iter : int, default=1000
+        Iterations for each binary problem, as the solver counts them.
+    class_weight : dict or "balanced", default=None
+        Factors of the sample weights by class. ``"balanced"`` gives every class the same total
+        weight.
+    warm_start : bool, default=False
+        Start from the previous solution when the number of samples is the same.
+    verbose : int, default=0
+        Progress through :mod:`logging`.
+    random_state : int, RandomState instance or None, default=None
+        For solvers that draw random numbers.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels of the samples of positive weight. Of two classes the second is +1.
+    n_features_in_ : int
+        Number of features, or of training samples with ``kernel="precomputed"``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+    coef_ : ndarray of shape (1, n_features)
+        w, with ``kernel="linear"`` only.
+    intercept_ : ndarray of shape (1,)
+        b; the midpoint where the optimal intercepts form an interval.
+    dual_coef_ : ndarray of shape (1, n_SV)
+        Coefficients :math:`y_i a_i` of the support vectors.
+    support_ : ndarray of shape (n_SV,)
+        Rows of the support vectors among those given to ``fit``, ascending.
+    support_vectors_ : {ndarray, sparse matrix} of shape (n_SV, n_features)
+        The support vectors; empty with ``kernel="precomputed"``.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support vectors of each class.
+    gamma_ : float
+        The number `gamma` stands for; 1 with ``kernel="precomputed"``, which has none.
+    owa_weights_ : ndarray of shape (n_samples,)
+        The weights :math:`\lambda`, ascending order of deviation. Samples of weight zero do
+        not count; with sample weights the weights at the solution, which sum to the total
+        sample weight.
+    convex_ : bool
+        Whether the weights are non-decreasing.
+    objective_, lower_bound_, gap_ : float
+        Objective of the classifier, proven lower bound of the optimum, their relative distance.
+    status_ : str
+        ``"optimal"`` when the target was reached; else ``"time_limit"``,
+        ``"iteration_limit"`` or ``"interrupted"``.
+    n_iter_ : int
+        Iterations of the solver.
+    fit_time_ : float
+        Seconds spent in ``fit``.
+    solution_ : owasvm.solution.Solution
+        What the solver returned.
+
+    See Also
+    --------
+    LinearOWASVC : Linear models from features, for many samples.
+    TwoStepOWASVC : The heuristic that ranks the deviations of a classical SVM.
+    sklearn.svm.SVC : Uniform weights.
+
+    Notes
+    -----
+    More than two classes are handled one against the rest. The first axis of ``coef_``,
+    ``intercept_``, ``dual_coef_`` and ``owa_weights_`` then has one row a class,
+    ``objective_``, ``lower_bound_``, ``gap_``, ``status_`` and ``n_iter_`` are arrays, and
+    ``solution_`` is a list. ``support_`` holds every sample that supports any of the classes;
+    ``dual_coef_`` is 0 where it does not support the class of that row, and ``n_support_`` counts
+    the support vectors by their own class.
+
+    The Gram matrix is held in memory: 8 n_samples^2 bytes, and the time grows at least with
+    n_samples^2. For linear models with many samples use :class:`LinearOWASVC`.
+
+    The intercept is not penalised.
+
+    References
+    ----------
+    .. [1] A. Marín, L. I. Martínez-Merino, J. Puerto, A. M. Rodríguez-Chía, "The soft-margin
+       Support Vector Machine with ordered weighted average", Knowledge-Based Systems 237
+       (2022) 107705. doi:10.1016/j.knosys.2021.107705
+    .. [2] S. Maldonado, J. Merigó, J. Miranda, "Redefining support vector machines with the
+       ordered weighted average", Knowledge-Based Systems 148 (2018) 41-46.
+       doi:10.1016/j.knosys.2018.02.025
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from owasvm import OWASVC
+    >>> X, y = make_moons(100, noise=0.25, random_state=0)
+    >>> clf = OWASVC(C=1.0, weights="superquantile", alpha=0.3).fit(X, y)
+    >>> clf.status_, clf.convex_, bool(clf.gap_ <= 1e-6)
+    ('optimal', True, True)
+    >>> clf.score(X, y)
+    0.9...
+
+    No classifier has a smaller objective than this one:
+
+    >>> bool(clf.objective_ - clf.lower_bound_ <= 1e-6 * clf.objective_)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ExactOWAClassifier._parameter_constraints,
+        **KernelOWAClassifier._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        weights: str | Quantifier | ArrayLike = "basic",
+        alpha: float | None = 0.6,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        solver: str = "auto",
+        solver_options: Mapping[str, Any] | None = None,
+        tol: float = 1e-6,
+        mip_gap: float = 1e-4,
+        time_limit: float | None = None,
+        max_iter: int = 1000,
+        class_weight: Mapping[Any, float] | str | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.C = C
+        self.weights = weights
+        self.alpha = alpha
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.solver = solver
+        self.solver_options = solver_options
+        self.tol = tol
+        self.mip_gap = mip_gap
+        self.time_limit = time_limit
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _problem_samples(self, X: Samples) -> FloatArray:
+        return self._kernel.gram(X)
+
+    def _problem(self, X: FloatArray, signs: FloatArray, costs: RankCosts) -> OWAProblem:
+        return OWAProblem(signs, costs, gram=X)

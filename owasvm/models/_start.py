@@ -1,0 +1,137 @@
+"""Good classifiers before the search: the SVM of Algorithm 1, and descent from a given one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.models import nc_owa_svm_fixed
+from owasvm.models._data import gram_matrix, rank_costs
+from owasvm.models._judge import best_intercept
+from owasvm.models.backends import BackendError, cvxpy_
+from owasvm.models.backends.cvxpy_ import import_cvxpy
+from owasvm.models.c_owa_svm_compact import network_formulation
+from owasvm.problem import OWAProblem
+
+FloatArray = NDArray[np.float64]
+
+_MAX_STEPS = 20
+_WORTHWHILE = 1e-7
+_ROUNDING = 1e-9
+
+
+class Classifier(NamedTuple):
+    """Coefficients, intercept and objective."""
+
+    dual: FloatArray
+    intercept: float
+    objective: float
+
+
+def value_of(problem: OWAProblem, dual: FloatArray, intercept: float) -> float:
+    """Objective of the classifier, from its coefficients alone."""
+    scores = problem.scores(dual)
+    deviations = np.maximum(1.0 - problem.y * (scores + intercept), 0.0)
+    squared_norm = max(float((problem.y * dual) @ scores), 0.0)
+    return 0.5 * squared_norm + float(rank_costs(problem) @ np.sort(deviations))
+
+
+def with_best_intercept(problem: OWAProblem, dual: FloatArray) -> Classifier:
+    """The classifier of these coefficients with the best intercept."""
+    intercept = best_intercept(problem.scores(dual), problem.y, rank_costs(problem))
+    return Classifier(dual, intercept, value_of(problem, dual, intercept))
+
+
+def svm(problem: OWAProblem) -> Classifier:
+    """The l2-SVM with the same kernel and C, its own intercept, and its OWA objective."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import SVC
+
+    y = problem.y
+    dual = np.zeros(y.size)
+    if np.all(y == y[0]):
+        return Classifier(dual, float(y[0]), value_of(problem, dual, float(y[0])))
+    machine = SVC(kernel="precomputed", C=problem.costs.C, tol=1e-6, max_iter=10**7)
+    with warnings.catch_warnings():
+        # Any classifier gives a valid upper bound.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(gram_matrix(problem), y)
+    dual[machine.support_] = np.abs(machine.dual_coef_[0])
+    intercept = float(machine.intercept_[0])
+    return Classifier(dual, intercept, value_of(problem, dual, intercept))
+
+
+def split(costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Non-decreasing p and q with ``costs = p - q``: the rises and the falls."""
+    steps = np.diff(costs)
+    rises = costs[0] + np.concatenate(([0.0], np.cumsum(np.maximum(steps, 0.0))))
+    return rises, rises - costs
+
+
+def descend(
+    problem: OWAProblem,
+    starts: list[Classifier],
+    *,
+    backend: str | None = None,
+    expired: Callable[[], bool] = lambda: False,
+) -> Classifier:
+    """Convex-concave steps from every start; the best classifier found.
+
+    With ``costs = p - q`` the falling part is replaced by its tangent at the current order; each
+    step solves a convex OWA-SVM with weights p and a linear term, and the objective never rises.
+    """
+    cp = import_cvxpy()
+    n = problem.n_samples
+    rising, falling = split(rank_costs(problem))
+    shift = cp.Parameter(n)
+    step = network_formulation(problem, rising, shift)
+    best = min(starts, key=lambda classifier: classifier.objective)
+    for current in starts:
+        for _ in range(_MAX_STEPS):
+            if expired():
+                return best
+            order = np.argsort(_deviations(problem, current), kind="stable")
+            tangent = np.zeros(n)
+            tangent[order] = falling
+            shift.value = tangent
+            try:
+                result = cvxpy_.solve(step.model, backend=backend, tol=1e-9)
+            except BackendError:
+                break
+            if not result.has_point:
+                break
+            found = with_best_intercept(problem, np.maximum(step.dual(), 0.0))
+            gained = current.objective - found.objective
+            if found.objective < best.objective:
+                best = found
+            if gained <= _WORTHWHILE * max(1.0, abs(current.objective)):
+                break
+            current = found
+    return best
+
+
+def _deviations(problem: OWAProblem, classifier: Classifier) -> FloatArray:
+    values = problem.scores(classifier.dual) + classifier.intercept
+    return np.maximum(1.0 - problem.y * values, 0.0)
+
+
+def polished(
+    problem: OWAProblem, classifier: Classifier, *, backend: str | None = None
+) -> Classifier:
+    """The best classifier with the order of deviations of a given one; never a worse one."""
+    order = np.argsort(_deviations(problem, classifier), kind="stable")
+    try:
+        candidates = nc_owa_svm_fixed.best_at_order(problem, order, backend=backend)
+    except BackendError:
+        return classifier
+    by_multipliers, by_coordinates = (with_best_intercept(problem, dual) for dual in candidates)
+    # Multipliers are non-negative and vanish off the margin: preferred unless they are inexact.
+    allowed = _ROUNDING * max(1.0, abs(by_coordinates.objective))
+    found = by_coordinates
+    if by_multipliers.objective <= by_coordinates.objective + allowed:
+        found = by_multipliers
+    return found if found.objective <= classifier.objective + allowed else classifier

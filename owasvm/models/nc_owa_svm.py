@@ -1,0 +1,192 @@
+r"""NC-OWA-SVM: the general model, weights in any order, with binary variables for the ranks.
+
+.. math::
+
+    \min_{w, b, \xi, z, \theta}\ & \tfrac12 \|w\|_2^2 + C \sum_k \lambda_k \theta_k \\
+    \text{s.t. } & y_i (w'x_i + b) \ge 1 - \xi_i & i \in N \quad & \text{(clasconst)} \\
+    & \sum_i z_{ij} = 1 & j \in N \quad & \text{(assign1)} \\
+    & \theta_k \ge \xi_i - M \bigl(1 - \textstyle\sum_{j \le k} z_{ij}\bigr)
+      & i, k \in N \quad & \text{(the\_xi)} \\
+    & z_{ik} \in \{0, 1\}, \quad \theta_k \ge 0, \quad \xi_i \ge 0
+      & i, k \in N \quad & \text{(zbin), (thetavar), (xivar)}
+
+As printed it is right when M is large enough (:func:`owasvm.models.bounds.safe_big_m`) and can be
+wrong, in both directions, when it is not: see the page of errata. Strengthened it has the rows
+of :mod:`owasvm.models._ordering` in addition and needs no M.
+
+Notation
+--------
+=================  =======================================================================
+``w, b``           the classifier ``f(x) = w'x + b``; with a Gram matrix, w lives in the
+                   eigen-coordinates of the matrix
+``xi``             deviations
+``z_ik``           1 when sample i holds rank k
+``theta_k``        the k-th smallest deviation
+``lambda``         weights of mean 1, ``lambda_k`` for the k-th smallest deviation; the
+                   model is needed when they are not non-decreasing
+=================  =======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.models import algorithm1
+from owasvm.models._data import coordinates, rank_costs
+from owasvm.models._ordering import add_ordering, ordering_point
+from owasvm.models.backends._program import MixedIntegerProgram
+from owasvm.models.bounds import DeviationBounds
+from owasvm.problem import OWAProblem
+from owasvm.solution import Solution
+
+__all__ = ["build", "direction", "point", "solve"]
+
+FloatArray = NDArray[np.float64]
+
+
+def build(
+    problem: OWAProblem,
+    big_m: float | None = None,
+    *,
+    intercept_bounds: tuple[float, float] | None = None,
+    assign2: bool = False,
+    bounds: DeviationBounds | None = None,
+) -> MixedIntegerProgram:
+    """Write NC-OWA-SVM down.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        Weights in any order, ``weights[k]`` for the k-th smallest deviation.
+    big_m : float or None, default=None
+        M of the model as printed.
+    intercept_bounds : (float, float) or None, default=None
+        Bounds of b, (boundsb).
+    assign2 : bool, default=False
+        Add (assign2) to the model as printed.
+    bounds : DeviationBounds or None, default=None
+        Given, the model is the strengthened one.
+
+    Returns
+    -------
+    program : MixedIntegerProgram
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from owasvm.models import nc_owa_svm
+    >>> from owasvm.problem import OWAProblem, RankCosts
+    >>> y = np.array([-1.0, 1.0, -1.0])
+    >>> problem = OWAProblem(y, RankCosts(3, "trimmed", 0.5), features=np.eye(3))
+    >>> program = nc_owa_svm.build(problem, 5.0)
+    >>> program.n_binaries, list(program.labels)
+    (9, ['assign1', 'the_xi', 'clasconst'])
+    """
+    rows, y, n = coordinates(problem), problem.y, problem.n_samples
+    program = MixedIntegerProgram()
+    radius = np.inf if bounds is None else bounds.radius
+    w = program.variables("w", rows.shape[1], lower=-radius, upper=radius)
+    low, high = (-np.inf, np.inf) if intercept_bounds is None else intercept_bounds
+    b = program.variables("b", 1, lower=low, upper=high)
+    xi, theta, _ = add_ordering(program, n, big_m=big_m, assign2=assign2, bounds=bounds)
+    program.rows("clasconst", (y[:, None] * rows, w), (y[:, None], b), (1.0, xi), lower=1.0)
+    program.minimise((rank_costs(problem), theta), squares=w)
+    return program
+
+
+def point(
+    problem: OWAProblem, program: MixedIntegerProgram, dual: FloatArray, intercept: float
+) -> FloatArray:
+    """The classifier as a feasible point of the program."""
+    values = np.zeros(program.n_variables)
+    rows = coordinates(problem)
+    w = rows.T @ (problem.y * dual)
+    values[program.blocks["w"]] = w
+    values[program.blocks["b"]] = intercept
+    deviations = np.maximum(1.0 - problem.y * (rows @ w + intercept), 0.0)
+    ordering_point(program, values, deviations)
+    return values
+
+
+def direction(
+    problem: OWAProblem,  # noqa: ARG001
+    program: MixedIntegerProgram,
+    values: FloatArray,
+) -> tuple[FloatArray, float]:
+    """w, in the coordinates of the problem, and b of a solution of the program."""
+    return values[program.blocks["w"]], float(values[program.blocks["b"]][0])
+
+
+def solve(
+    problem: OWAProblem,
+    *,
+    backend: str | None = None,
+    time_limit: float | None = None,
+    mip_gap: float = 1e-4,
+    tol: float = 1e-8,
+    strengthened: bool = True,
+    warm_start: Solution | None = None,
+    verbose: int = 0,
+    callback: algorithm1.Callback | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Solution:
+    """Solve NC-OWA-SVM by the steps of Algorithm 1 in the coordinates of w.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        Weights in any order, ``weights[k]`` for the k-th smallest deviation.
+    backend : str or None, default=None
+        Keyword of a mixed-integer back-end, None for SCIP.
+    time_limit : float or None, default=None
+        Seconds; at the limit the best classifier so far is returned with ``Status.TIME_LIMIT``.
+    mip_gap : float, default=1e-4
+        Relative gap to the global optimum to reach. Back-ends compute with tolerances of about
+        1e-6, so nothing below 1e-5 can be proven.
+    tol : float, default=1e-8
+        Tolerance of the continuous problems on the way.
+    strengthened : bool, default=True
+        The strengthened model, or the one the paper prints.
+    warm_start : Solution or None, default=None
+        A classifier to start from.
+    verbose : int, default=0
+        From 2 on the back-end writes its log.
+    callback : callable or None, default=None
+        ``callback(info) -> bool``, False stops the search.
+    options : mapping or None, default=None
+        ``max_binaries``, ``continuous_backend``, ``threads``; anything else goes to the
+        mixed-integer back-end in its own words.
+
+    Returns
+    -------
+    solution : Solution
+        ``details["algorithm1"]`` holds the intermediate values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from owasvm.models import nc_owa_svm
+    >>> from owasvm.problem import OWAProblem, RankCosts
+    >>> y = np.array([-1.0, 1.0, -1.0, 1.0])
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> problem = OWAProblem(y, RankCosts(4, np.array([1.0, 2.0, 0.5, 0.5])), features=X)
+    >>> round(nc_owa_svm.solve(problem).objective, 5)
+    1.55556
+    """
+    return algorithm1.run(
+        problem,
+        formulation="primal",
+        backend=backend,
+        time_limit=time_limit,
+        mip_gap=mip_gap,
+        tol=tol,
+        strengthened=strengthened,
+        warm_start=warm_start,
+        verbose=verbose,
+        callback=callback,
+        options=options,
+    )

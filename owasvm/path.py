@@ -1,0 +1,208 @@
+"""Solutions along a grid of C (and alpha) on one Gram matrix, each started from its neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from owasvm.kernels import Kernel, KernelFunction, is_sparse, resolve_gamma
+from owasvm.problem import OWAProblem, RankCosts
+from owasvm.solution import Solution
+from owasvm.solvers import Callback, Settings, newton
+from owasvm.solvers import solve as solve_problem
+from owasvm.weights import Quantifier
+
+FloatArray = NDArray[np.float64]
+
+__all__ = ["DEFAULT_CS", "OWAPath", "fit_path", "iterate_path"]
+
+#: The grid of the paper, 2^-7 to 2^7.
+DEFAULT_CS: tuple[float, ...] = tuple(2.0**exponent for exponent in range(-7, 8))
+
+
+@dataclass(frozen=True, eq=False)
+class OWAPath:
+    """Solutions over a grid, first axis alpha, second axis C.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n_alphas,)
+        Shape parameters of the weights, as given; NaN where the family takes none.
+    Cs : ndarray of shape (n_Cs,)
+        Values of C, as given.
+    solutions : tuple of tuple of Solution
+        ``solutions[i][j]`` belongs to ``alphas[i]`` and ``Cs[j]``.
+    classes : ndarray of shape (2,)
+        The two labels; the second is the positive class of the solutions.
+    """
+
+    alphas: FloatArray
+    Cs: FloatArray
+    solutions: tuple[tuple[Solution, ...], ...]
+    classes: NDArray[Any]
+
+    def _collected(self, name: str) -> FloatArray:
+        return np.array([[getattr(s, name) for s in row] for row in self.solutions])
+
+    @property
+    def objectives(self) -> FloatArray:
+        """Objectives, shape (n_alphas, n_Cs)."""
+        return self._collected("objective")
+
+    @property
+    def lower_bounds(self) -> FloatArray:
+        """Proven lower bounds, shape (n_alphas, n_Cs)."""
+        return self._collected("lower_bound")
+
+    @property
+    def gaps(self) -> FloatArray:
+        """Relative gaps, shape (n_alphas, n_Cs)."""
+        return self._collected("gap")
+
+    @property
+    def intercepts(self) -> FloatArray:
+        """Intercepts, shape (n_alphas, n_Cs)."""
+        return self._collected("intercept")
+
+    @property
+    def duals(self) -> FloatArray:
+        """Dual variables ``a_i >= 0``, shape (n_alphas, n_Cs, n_samples)."""
+        return np.array([[s.dual for s in row] for row in self.solutions])
+
+    @property
+    def n_iters(self) -> FloatArray:
+        """Iterations, shape (n_alphas, n_Cs)."""
+        return self._collected("n_iter")
+
+
+def fit_path(
+    X: Any,
+    y: ArrayLike,
+    Cs: ArrayLike = DEFAULT_CS,
+    *,
+    weights: str | Quantifier | ArrayLike = "basic",
+    alphas: float | Sequence[float] | None = 0.6,
+    kernel: str | KernelFunction = "rbf",
+    degree: float = 3,
+    gamma: str | float = "scale",
+    coef0: float = 0.0,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+) -> OWAPath:
+    r"""Solve OWA-SVMs over a grid of C and alpha on one Gram matrix.
+
+    For every pair the objective is
+    :math:`\tfrac12 |w|^2 + C \sum_k \lambda_k(\alpha)\, \xi_{(k)}`. Each problem starts from the
+    solution for its neighbour: C runs upwards, and the smallest C of an alpha starts from the one
+    of the alpha before. The solutions are the same as those of separate fits, within `tol`.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training samples, or the Gram matrix for ``kernel="precomputed"``. With
+        ``kernel="linear"`` and more samples than features no Gram matrix is formed.
+    y : array-like of shape (n_samples,)
+        Two classes.
+    Cs : array-like of shape (n_Cs,), default=DEFAULT_CS
+        Positive values of C.
+    weights : str, callable or array-like of shape (n_samples,), default="basic"
+        As in :class:`owasvm.OWASVC`.
+    alphas : float, sequence of float or None, default=0.6
+        Shape parameters of a named family.
+    kernel, degree, gamma, coef0
+        As in :class:`owasvm.OWASVC`.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Positive weights; a whole number equals that many copies.
+    tol, max_iter, time_limit, callback
+        For each problem, as in :func:`owasvm.solvers.solve`.
+
+    Returns
+    -------
+    path : OWAPath
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from owasvm.path import fit_path
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 2))
+    >>> y = np.where(X[:, 0] + 0.5 * rng.normal(size=60) > 0, "yes", "no")
+    >>> path = fit_path(X, y, Cs=[0.1, 1.0, 10.0], alphas=[0.4, 0.8])
+    >>> path.objectives.shape, bool(path.gaps.max() <= 1e-6)
+    ((2, 3), True)
+    """
+    grid = np.atleast_1d(np.asarray(Cs, dtype=np.float64))
+    shapes: list[float | None] = [None]
+    if alphas is not None:
+        shapes = np.atleast_1d(np.asarray(alphas, dtype=np.float64)).tolist()
+    labels = np.asarray(y)
+    classes = np.unique(labels)
+    if classes.size != 2:
+        raise ValueError(f"fit_path needs two classes, got {classes.size}.")
+    signs = np.where(labels == classes[1], 1.0, -1.0)
+    samples = X.tocsr() if is_sparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+    mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    features = gram = None
+    if kernel == "linear" and samples.shape[0] > samples.shape[1]:
+        features = samples
+    else:
+        width = resolve_gamma(gamma, samples, mass) if kernel != "precomputed" else 1.0
+        gram = Kernel(kernel, width, degree, coef0).gram(samples)
+
+    def problem(C: float, alpha: float | None) -> OWAProblem:
+        costs = RankCosts(signs.size, weights, alpha, C, mass)
+        return OWAProblem(signs, costs, features, gram)
+
+    settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
+    upwards = np.argsort(grid, kind="stable")
+    rows = []
+    start: Solution | None = None
+    for alpha in shapes:
+        problems = (problem(float(C), alpha) for C in grid[upwards])
+        row = list(iterate_path(problems, start, **settings))
+        start = row[0]
+        rows.append(tuple(row[position] for position in np.argsort(upwards)))
+    return OWAPath(
+        alphas=np.array([np.nan if alpha is None else alpha for alpha in shapes]),
+        Cs=grid,
+        solutions=tuple(rows),
+        classes=classes,
+    )
+
+
+def iterate_path(
+    problems: Iterator[OWAProblem] | Sequence[OWAProblem],
+    start: Solution | None = None,
+    **settings: Any,
+) -> Iterator[Solution]:
+    """Solve problems on the same samples one after the other, each from the solution before.
+
+    Parameters
+    ----------
+    problems : iterable of OWAProblem
+        With the same labels, and the same features or Gram matrix.
+    start : Solution or None, default=None
+        Where the first one starts.
+    **settings
+        Of :func:`owasvm.solvers.solve`.
+
+    Yields
+    ------
+    solution : Solution
+    """
+    operator = None
+    for problem in problems:
+        if problem.costs.convex:
+            if operator is None:
+                operator = newton.make_operator(problem)
+            start = newton.solve(problem, Settings(warm_start=start, **settings), operator)
+        else:
+            start = solve_problem(problem, warm_start=start, **settings)
+        yield start

@@ -1,0 +1,196 @@
+"""The problem itself: data, labels, rank weights and C, checked once.
+
+``minimise 1/2 |w|^2 + C * sum_k weights[k] * xi_(k)`` over (w, b), where
+``xi_i = max(0, 1 - y_i (<w, phi(x_i)> + b))`` and ``xi_(1) <= ... <= xi_(n)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from owasvm.weights import Quantifier, is_convex, owa_weights, share_function, weights_in_order
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Fine enough to see where a share function bends, when sample weights are not whole numbers.
+_CONVEXITY_GRID = 4096
+_MAX_COPIES = 10**6
+
+
+class RankCosts:
+    """Who pays what: ``C * weights`` handed to the samples by the rank of their deviations.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of samples.
+    weights : str, callable or array-like of shape (n_samples,)
+        A family of :data:`owasvm.weights.FAMILIES`, a quantifier on [0, 1], or the weights
+        themselves, ``weights[k]`` for the k-th smallest deviation. Normalised to mean 1.
+    alpha : float, default=0.6
+        Shape of a named family.
+    C : float, default=1.0
+        Factor of the loss.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Positive sample weights; a whole number counts as that many copies. Not possible with
+        weights given as an array, whose length is the number of samples.
+
+    Attributes
+    ----------
+    convex : bool
+        Whether the costs rise with the deviations.
+    ascending : ndarray of shape (n_samples,) or None
+        ``C * weights``; None with sample weights, where a cost depends on who is ranked above.
+    """
+
+    def __init__(
+        self,
+        n_samples: int,
+        weights: str | Quantifier | ArrayLike = "basic",
+        alpha: float | None = 0.6,
+        C: float = 1.0,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        self.n_samples = n_samples
+        self.C = _checked_C(C)
+        self.sample_weight: FloatArray | None = None
+        self.ascending: FloatArray | None = None
+        if sample_weight is None:
+            lam = owa_weights(n_samples, weights, alpha)
+            self.convex = is_convex(lam)
+            if self.convex:
+                # Rounding can leave falls of one unit in the last place.
+                lam = np.maximum.accumulate(lam)
+            self.ascending = self.C * lam
+            self.total = float(self.ascending.sum())
+            return
+        mass = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        if mass.shape != (n_samples,) or not np.all(np.isfinite(mass)) or np.any(mass <= 0):
+            raise ValueError(
+                f"sample_weight must hold {n_samples} positive finite numbers; drop the samples "
+                "of weight zero first."
+            )
+        if not (isinstance(weights, str) or callable(weights)):
+            raise ValueError(
+                "sample_weight cannot be combined with weights given as an array: an array fixes "
+                "the number of ranks, while a sample weight stands for copies, which change it. "
+                "Use a named family or a callable quantifier."
+            )
+        self.sample_weight = mass
+        self._share = share_function(weights, alpha, total=float(mass.sum()))
+        self.total = self.C * float(mass.sum())
+        self.convex = is_convex(owa_weights(_n_slices(mass), weights, alpha))
+
+    def in_order(self, order: IntArray) -> FloatArray:
+        """Costs of the samples ``order[0], order[1], ...`` when they are sorted ascending."""
+        if self.ascending is not None:
+            return self.ascending
+        assert self.sample_weight is not None
+        return self.C * weights_in_order(self._share, self.sample_weight[order])
+
+    def largest_first(self, order: IntArray) -> FloatArray:
+        """Costs of the ``order.size`` largest deviations, ``order[0]`` the largest of all."""
+        if self.ascending is not None:
+            return self.ascending[::-1][: order.size]
+        assert self.sample_weight is not None
+        mass = self.sample_weight
+        counted = mass[order]
+        rest = mass.sum() - counted.sum()
+        if rest > 1e-12 * mass.sum():
+            costs = weights_in_order(self._share, np.append(counted, rest)[::-1])[::-1][:-1]
+        else:
+            costs = weights_in_order(self._share, counted[::-1])[::-1]
+        return self.C * np.ascontiguousarray(costs)
+
+    def minorant_largest_first(self, order: IntArray) -> FloatArray:
+        """Costs largest first of the best non-decreasing minorant; the costs if they are convex.
+
+        ``m_k = min(c_k, c_{k+1}, ...)``: the ordered sum with m never exceeds that with c.
+        """
+        costs = self.largest_first(order)
+        if self.convex:
+            return costs
+        if self.sample_weight is not None:
+            # Per unit of sample weight; the order within a sample's copies is not known here.
+            return np.zeros(order.size)
+        return np.minimum.accumulate(costs)
+
+
+def _checked_C(C: float) -> float:
+    if not np.isfinite(C) or C <= 0:
+        raise ValueError(f"C must be a positive finite number, got {C!r}.")
+    return float(C)
+
+
+def _n_slices(mass: FloatArray) -> int:
+    """How finely to look at a share function for falling weights."""
+    total = mass.sum()
+    if np.all(mass == np.round(mass)) and total <= _MAX_COPIES:
+        return int(total)
+    return max(_CONVEXITY_GRID, mass.size)
+
+
+@dataclass(frozen=True, eq=False)
+class OWAProblem:
+    """An OWA-SVM, ready for a solver.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels -1.0 and +1.0.
+    costs : RankCosts
+        The rank weights times C.
+    features : ndarray or CSR matrix of shape (n_samples, n_features) or None
+        The samples of a linear model.
+    gram : ndarray of shape (n_samples, n_samples) or None
+        Kernel values ``K(x_i, x_j)``, symmetric positive semi-definite. Exactly one of
+        `features` and `gram` is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from owasvm.problem import OWAProblem, RankCosts
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> problem = OWAProblem(y, RankCosts(4, "superquantile", 0.5), features=X)
+    >>> problem.n_samples, problem.costs.convex
+    (4, True)
+    """
+
+    y: FloatArray
+    costs: RankCosts
+    features: FloatArray | sp.csr_matrix | None = None
+    gram: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        n_samples = self.y.shape[0]
+        if not np.all(np.abs(self.y) == 1.0):
+            raise ValueError("y must hold the labels -1.0 and +1.0 only.")
+        if (self.features is None) == (self.gram is None):
+            raise ValueError("Give either features or gram, not both and not neither.")
+        if self.features is not None and self.features.shape[0] != n_samples:
+            raise ValueError(f"features has {self.features.shape[0]} rows, y has {n_samples}.")
+        if self.gram is not None and self.gram.shape != (n_samples, n_samples):
+            raise ValueError(
+                f"gram must have shape ({n_samples}, {n_samples}), got {self.gram.shape}."
+            )
+        if self.costs.n_samples != n_samples:
+            raise ValueError(f"costs are for {self.costs.n_samples} samples, y has {n_samples}.")
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.y.shape[0]
+
+    def scores(self, dual: FloatArray) -> FloatArray:
+        """``<w, phi(x_j)>`` of all samples, with ``w = sum_i a_i y_i phi(x_i)``."""
+        signed = self.y * dual
+        if self.gram is not None:
+            return self.gram @ signed
+        assert self.features is not None
+        return np.asarray(self.features @ (self.features.T @ signed)).ravel()

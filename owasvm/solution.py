@@ -1,0 +1,92 @@
+"""What a solver returns: a point, its objective, a proven lower bound and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class Status(str, Enum):
+    """How a solve ended.
+
+    ``optimal`` means that the gap reached the requested tolerance; the other three keep the best
+    point found, with a gap that is just as valid.
+    """
+
+    OPTIMAL = "optimal"
+    TIME_LIMIT = "time_limit"
+    ITERATION_LIMIT = "iteration_limit"
+    INTERRUPTED = "interrupted"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A classifier with its proof.
+
+    Parameters
+    ----------
+    dual : ndarray of shape (n_samples,)
+        Coefficients ``a_i`` of ``w = sum_i a_i y_i phi(x_i)``. For convex weights a feasible
+        point of the dual problem.
+    intercept : float
+        The intercept b.
+    objective : float
+        ``1/2 |w|^2 + C * sum_k weights[k] * xi_(k)`` at (w, b).
+    lower_bound : float
+        No (w, b) has a smaller objective, up to rounding.
+    status : Status
+        How the solve ended.
+    solver : str
+        Keyword of the solver.
+    n_iter : int, default=0
+        Iterations of the solver: Newton steps, nodes, or what the solver counts.
+    coef : ndarray of shape (n_features,) or None, default=None
+        w itself, for problems given by features.
+    build_time, solve_time : float, default=0.0
+        Seconds for setting up and for solving.
+    details : mapping, default={}
+        What a particular solver has to add.
+    """
+
+    dual: FloatArray
+    intercept: float
+    objective: float
+    lower_bound: float
+    status: Status
+    solver: str
+    n_iter: int = 0
+    coef: FloatArray | None = None
+    build_time: float = 0.0
+    solve_time: float = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Relative gap ``(objective - lower_bound) / max(1, |objective|)``."""
+        return relative_gap(self.objective, self.lower_bound)
+
+    def summary(self) -> str:
+        """One line for logs and warnings."""
+        return (
+            f"{self.solver}: {self.status}, objective {self.objective:.8g}, "
+            f"lower bound {self.lower_bound:.8g}, gap {self.gap:.1e}, "
+            f"{self.n_iter} iterations, {self.build_time + self.solve_time:.3g} s"
+        )
+
+
+def relative_gap(objective: float, lower_bound: float) -> float:
+    """Distance of `objective` to `lower_bound`, relative to ``max(1, |objective|)``.
+
+    Rounding can leave the bound a hair above the objective; the gap is never negative.
+    """
+    return max(objective - lower_bound, 0.0) / max(1.0, abs(objective))

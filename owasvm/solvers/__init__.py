@@ -1,0 +1,165 @@
+"""Solvers: a problem goes in, a solution with its proof comes out.
+
+:func:`solve` is the one entrance. A solver is a function ``(problem, settings) -> Solution``,
+listed in ``_LOADERS`` under its keyword and imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from owasvm.problem import OWAProblem
+from owasvm.solution import Solution
+
+__all__ = ["SOLVERS", "Settings", "solve"]
+
+Callback = Callable[[dict[str, float]], bool | None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a solver is asked for; each takes what applies to it.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative duality gap of the convex problem to reach.
+    mip_gap : float, default=1e-4
+        Relative gap to the global optimum to reach, for general weights.
+    time_limit : float or None, default=None
+        Seconds at most.
+    max_iter : int, default=1000
+        Iterations at most.
+    warm_start : Solution or None, default=None
+        Solution of a similar problem with the same samples.
+    callback : callable or None, default=None
+        ``callback(info)`` with progress; returning False stops.
+    random_state : int, RandomState instance or None, default=None
+        For solvers that draw random numbers.
+    options : mapping, default={}
+        What a particular solver takes beyond that.
+    """
+
+    tol: float = 1e-6
+    mip_gap: float = 1e-4
+    time_limit: float | None = None
+    max_iter: int = 1000
+    warm_start: Solution | None = None
+    callback: Callback | None = None
+    random_state: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+_LOADERS: dict[str, str] = {
+    "newton": "owasvm.solvers.newton",
+}
+
+#: Keywords of the solvers; "auto" chooses by the weights.
+SOLVERS: tuple[str, ...] = ("auto", *_LOADERS)
+
+
+def solve(
+    problem: OWAProblem,
+    solver: str = "auto",
+    *,
+    tol: float = 1e-6,
+    mip_gap: float = 1e-4,
+    time_limit: float | None = None,
+    max_iter: int = 1000,
+    warm_start: Solution | None = None,
+    verbose: int = 0,
+    callback: Callback | None = None,
+    random_state: Any = None,
+    options: Mapping[str, Any] | None = None,
+) -> Solution:
+    """Solve an OWA-SVM.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        The problem.
+    solver : str, default="auto"
+        One of :data:`SOLVERS`. "auto" is "newton" for non-decreasing weights.
+    tol, mip_gap, time_limit, max_iter, warm_start, callback, random_state, options
+        See :class:`Settings`.
+    verbose : int, default=0
+        1 logs the outcome, 2 every step, through the logger ``owasvm``; without a handler of your
+        own the lines go to standard output.
+
+    Returns
+    -------
+    solution : Solution
+        The best point found, its objective, a proven lower bound and the status.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from owasvm.problem import OWAProblem, RankCosts
+    >>> from owasvm.solvers import solve
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> solution = solve(OWAProblem(y, RankCosts(4, "uniform", None), features=X))
+    >>> round(solution.objective, 6), str(solution.status)
+    (1.5, 'optimal')
+    """
+    if solver not in SOLVERS:
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}.")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be positive or None, got {time_limit!r}.")
+    name = "newton" if solver == "auto" else solver
+    if solver == "auto" and not problem.costs.convex:
+        raise ValueError(
+            "These weights fall somewhere, so the problem is not convex, and this version has no "
+            "solver for general weights yet. Use weights that do not fall "
+            "(owasvm.weights.is_convex tells), or TwoStepOWASVC, which takes any weights."
+        )
+    settings = Settings(
+        tol=tol,
+        mip_gap=mip_gap,
+        time_limit=time_limit,
+        max_iter=max_iter,
+        warm_start=_checked_warm_start(problem, warm_start),
+        callback=callback,
+        random_state=random_state,
+        options=dict(options or {}),
+    )
+    run: Callable[[OWAProblem, Settings], Solution] = import_module(_LOADERS[name]).solve
+    with _logging(verbose):
+        solution = run(problem, settings)
+        logging.getLogger("owasvm").info(solution.summary())
+    return solution
+
+
+def _checked_warm_start(problem: OWAProblem, warm_start: Solution | None) -> Solution | None:
+    if warm_start is not None and warm_start.dual.shape != (problem.n_samples,):
+        raise ValueError(
+            f"warm_start is a solution for {warm_start.dual.size} samples, the problem has "
+            f"{problem.n_samples}."
+        )
+    return warm_start
+
+
+@contextmanager
+def _logging(verbose: int) -> Iterator[None]:
+    """Let the logger speak at the level asked for, on standard output if nobody listens."""
+    if not verbose:
+        yield
+        return
+    logger = logging.getLogger("owasvm")
+    level = logger.level
+    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stdout)
+    if handler is not None:
+        logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if handler is not None:
+            logger.removeHandler(handler)

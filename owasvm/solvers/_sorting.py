@@ -1,0 +1,427 @@
+"""Sort-and-pool kernels: the prox of the OWA hinge and the projection on its dual set.
+
+Notation
+--------
+===================  ===================================================================
+``v``                the point whose prox is taken, one entry a sample
+``weights``          ascending positions: ``weights[k]`` meets the k-th smallest deviation;
+                     non-decreasing weights make the loss convex
+``x``                ``argmin_x 1/2 sum_i s_i (x_i - v_i)^2 + step * Phi(x)``
+``Phi(x)``           ``sum_k weights[k] * max(x, 0)_(k)``
+``dual``             ``s_i (v_i - x_i)``, a point of ``step * P(weights)``
+===================  ===================================================================
+
+Why sort, pool and clip is exact (equal masses ``s_i = 1``):
+
+1. ``Phi`` grows with every entry and does not change while an entry stays at or below 0. So
+   ``x_i = v_i`` wherever ``v_i <= 0``, and ``x_i >= 0`` wherever ``v_i > 0``. The entries of the
+   first kind occupy the lowest ranks with deviation 0, hence the ``p`` others meet the last
+   ``p`` weights.
+2. ``Phi`` is symmetric. If ``v_i > v_j`` and ``x_i < x_j``, exchanging ``x_i`` and ``x_j`` keeps
+   ``Phi`` and lowers the distance by ``(v_i - v_j)(x_j - x_i)``. So ``x`` is ordered like ``v``.
+3. On the cone of vectors ordered like ``v`` the function ``Phi`` is linear, the k-th largest
+   entry paying the k-th last weight. What is left is the projection of ``v - step * weight`` on
+   the non-increasing non-negative vectors: isotonic regression, then clipping at 0.
+
+No step asks for monotone weights: for any weights >= 0 the kernels return a global minimiser.
+Non-decreasing weights add that it is the only one (tied entries of ``v`` stay tied) and that
+``dual`` is the projection of ``v`` on the dual set. That is why the public functions insist on
+them.
+
+With masses ``s_i`` the same holds for totals that come from merging ``s_i`` equal copies of
+sample i: the copies are tied in ``v``, hence in ``x``, and pooling runs over the merged copies.
+Merging needs non-decreasing weights.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+INACTIVE = -2
+SINGLE = -1
+CLIPPED = 0
+
+# Up to here insertion sort beats the radix passes, whose cost has a floor of 8 x 256 counters.
+_INSERTION_LIMIT = 48
+_RADIX_BITS = 8
+_RADIX_BUCKETS = 256
+_RADIX_PASSES = 8
+
+
+class Workspace(NamedTuple):
+    """Arrays the kernels write into, allocated once by :func:`make_workspace`.
+
+    After a call of :func:`prox_blocks` with ``p`` positive entries, ``order[:p]`` holds their
+    samples from the largest entry down, ``keys[:p]`` their values, ``levels[b]`` and
+    ``starts[b]:starts[b + 1]`` the fitted value and the sorted positions of pooled block b.
+    """
+
+    order: IntArray
+    keys: FloatArray
+    spare_order: IntArray
+    spare_keys: FloatArray
+    counts: IntArray
+    losses: FloatArray
+    masses: FloatArray
+    levels: FloatArray
+    block_masses: FloatArray
+    starts: IntArray
+
+
+def make_workspace(n_samples: int) -> Workspace:
+    """Allocate the arrays for problems of at most `n_samples` entries."""
+    return Workspace(
+        order=np.empty(n_samples, dtype=np.int64),
+        keys=np.empty(n_samples),
+        spare_order=np.empty(n_samples, dtype=np.int64),
+        spare_keys=np.empty(n_samples),
+        counts=np.empty(_RADIX_PASSES * _RADIX_BUCKETS, dtype=np.int64),
+        losses=np.empty(n_samples),
+        masses=np.empty(n_samples),
+        levels=np.empty(n_samples),
+        block_masses=np.empty(n_samples),
+        starts=np.empty(n_samples + 1, dtype=np.int64),
+    )
+
+
+@njit(cache=True)
+def _insertion_sort_descending(keys: FloatArray, order: IntArray, size: int) -> None:
+    """Reorders ``keys[:size]`` and ``order[:size]`` in place: descending keys, stable."""
+    for position in range(1, size):
+        key = keys[position]
+        sample = order[position]
+        gap = position
+        while gap > 0 and keys[gap - 1] < key:
+            keys[gap] = keys[gap - 1]
+            order[gap] = order[gap - 1]
+            gap -= 1
+        keys[gap] = key
+        order[gap] = sample
+
+
+@njit(cache=True)
+def _radix_sort_descending(
+    keys: FloatArray,
+    order: IntArray,
+    spare_keys: FloatArray,
+    spare_order: IntArray,
+    counts: IntArray,
+    size: int,
+) -> None:
+    """Reorders ``keys[:size]`` and ``order[:size]`` in place, overwrites the spare arrays.
+
+    Stable and descending, for positive finite keys: their bit patterns, read as integers, are
+    ordered like the numbers. Digits that all keys share are skipped.
+    """
+    mask = np.uint64(_RADIX_BUCKETS - 1)
+    bits = keys.view(np.uint64)
+    spare_bits = spare_keys.view(np.uint64)
+    source_order = order
+    target_order = spare_order
+    counts[:] = 0
+    for k in range(size):
+        pattern = bits[k]
+        for digit in range(_RADIX_PASSES):
+            bucket = np.int64((pattern >> np.uint64(digit * _RADIX_BITS)) & mask)
+            counts[digit * _RADIX_BUCKETS + bucket] += 1
+    n_passes = 0
+    for digit in range(_RADIX_PASSES):
+        shift = np.uint64(digit * _RADIX_BITS)
+        slots = counts[digit * _RADIX_BUCKETS : (digit + 1) * _RADIX_BUCKETS]
+        if slots[np.int64((bits[0] >> shift) & mask)] == size:
+            continue
+        filled = 0
+        for slot in range(_RADIX_BUCKETS - 1, -1, -1):
+            count = slots[slot]
+            slots[slot] = filled
+            filled += count
+        for k in range(size):
+            pattern = bits[k]
+            bucket = np.int64((pattern >> shift) & mask)
+            target = slots[bucket]
+            slots[bucket] = target + 1
+            spare_bits[target] = pattern
+            target_order[target] = source_order[k]
+        bits, spare_bits = spare_bits, bits
+        source_order, target_order = target_order, source_order
+        n_passes += 1
+    if n_passes % 2 == 1:
+        keys[:size] = spare_keys[:size]
+        order[:size] = spare_order[:size]
+
+
+@njit(cache=True)
+def sort_descending(workspace: Workspace, size: int) -> None:
+    """Reorders ``keys[:size]``, ``order[:size]`` of `workspace`: descending keys >= 0, stable."""
+    if size <= _INSERTION_LIMIT:
+        _insertion_sort_descending(workspace.keys, workspace.order, size)
+    else:
+        _radix_sort_descending(
+            workspace.keys,
+            workspace.order,
+            workspace.spare_keys,
+            workspace.spare_order,
+            workspace.counts,
+            size,
+        )
+
+
+@njit(cache=True)
+def sort_positive(v: FloatArray, workspace: Workspace) -> int:
+    """Writes ``order`` and ``keys`` of `workspace`: the positive entries of `v`, largest first.
+
+    Equal entries keep the order of their indices. O(n).
+
+    Parameters
+    ----------
+    v : ndarray of shape (n_samples,)
+        Finite values.
+    workspace : Workspace
+        At least of size n_samples.
+
+    Returns
+    -------
+    n_positive : int
+        How many entries are positive; ``order`` and ``keys`` are filled up to there.
+    """
+    order = workspace.order
+    keys = workspace.keys
+    n_positive = 0
+    for i in range(v.size):
+        if v[i] > 0.0:
+            keys[n_positive] = v[i]
+            order[n_positive] = i
+            n_positive += 1
+    sort_descending(workspace, n_positive)
+    return n_positive
+
+
+@njit(cache=True)
+def pool_adjacent(
+    values: FloatArray,
+    masses: FloatArray,
+    levels: FloatArray,
+    block_masses: FloatArray,
+    starts: IntArray,
+    size: int,
+) -> int:
+    """Overwrites `levels`, `block_masses`, `starts`: the non-increasing fit by pooled blocks.
+
+    Minimises ``sum_k masses[k] (fit_k - values[k])^2`` over ``fit_0 >= fit_1 >= ...`` by pooling
+    adjacent violators, O(size). Neighbours are pooled only when strictly out of order, so equal
+    neighbours stay separate blocks: there the fit is smooth, and moves with each entry alone.
+
+    Parameters
+    ----------
+    values, masses : ndarray of shape (>= size,)
+        What is fitted, and the positive weights of the squares. Not changed, unless `values`
+        itself is passed as `levels` or `masses` as `block_masses`, which is allowed.
+    levels : ndarray of shape (>= size,)
+        Receives the fitted value of each block, non-increasing.
+    block_masses : ndarray of shape (>= size,)
+        Receives the mass of each block.
+    starts : int64 ndarray of shape (>= size + 1,)
+        Receives the first position of each block and, behind the last one, `size`.
+    size : int
+        Number of entries fitted.
+
+    Returns
+    -------
+    n_blocks : int
+    """
+    n_blocks = 0
+    for k in range(size):
+        level = values[k]
+        mass = masses[k]
+        start = k
+        while n_blocks > 0 and levels[n_blocks - 1] < level:
+            n_blocks -= 1
+            total = block_masses[n_blocks] + mass
+            level = (levels[n_blocks] * block_masses[n_blocks] + level * mass) / total
+            mass = total
+            start = starts[n_blocks]
+        levels[n_blocks] = level
+        block_masses[n_blocks] = mass
+        starts[n_blocks] = start
+        n_blocks += 1
+    starts[n_blocks] = size
+    return n_blocks
+
+
+@njit(cache=True)
+def _spread_pooled_dual(
+    workspace: Workspace, start: int, stop: int, block_mass: float, dual: FloatArray
+) -> None:
+    """Writes ``dual`` on one pooled block: ``s_i ((v_i - mean v) + mean loss)``.
+
+    The means are taken relative to the block's first entry. Subtracting x from v instead would
+    lose the digits of the dual whenever v is much larger than the weights.
+    """
+    anchor = workspace.keys[start]
+    excess = 0.0
+    loss = 0.0
+    for k in range(start, stop):
+        excess += workspace.masses[k] * (workspace.keys[k] - anchor)
+        loss += workspace.losses[k]
+    offset = (loss - excess) / block_mass
+    for k in range(start, stop):
+        share = (workspace.keys[k] - anchor) + offset
+        dual[workspace.order[k]] = workspace.masses[k] * share
+
+
+@njit(cache=True)
+def _pool_and_clip(
+    n_positive: int, workspace: Workspace, x: FloatArray, dual: FloatArray, block: IntArray
+) -> int:
+    """Writes `x`, `dual`, `block` at the positive samples; ``losses`` and ``masses`` are set."""
+    keys = workspace.keys
+    masses = workspace.masses
+    losses = workspace.losses
+    levels = workspace.levels
+    starts = workspace.starts
+    order = workspace.order
+    for k in range(n_positive):
+        levels[k] = keys[k] - losses[k] / masses[k]
+    n_pooled = pool_adjacent(levels, masses, levels, workspace.block_masses, starts, n_positive)
+    n_tied_blocks = 0
+    for pooled in range(n_pooled):
+        start = starts[pooled]
+        stop = starts[pooled + 1]
+        level = levels[pooled]
+        if level <= 0.0:
+            # Levels fall from here on: everything behind is clipped too.
+            for k in range(start, n_positive):
+                sample = order[k]
+                x[sample] = 0.0
+                dual[sample] = masses[k] * keys[k]
+                block[sample] = CLIPPED
+            break
+        if stop - start == 1:
+            sample = order[start]
+            x[sample] = level
+            dual[sample] = losses[start]
+            block[sample] = SINGLE
+            continue
+        n_tied_blocks += 1
+        for k in range(start, stop):
+            sample = order[k]
+            x[sample] = level
+            block[sample] = n_tied_blocks
+        _spread_pooled_dual(workspace, start, stop, workspace.block_masses[pooled], dual)
+    return n_tied_blocks
+
+
+@njit(cache=True)
+def _keep_inactive(v: FloatArray, x: FloatArray, dual: FloatArray, block: IntArray) -> None:
+    """Writes `x`, `dual`, `block` where ``v_i <= 0``: the loss does not act there."""
+    for i in range(v.size):
+        if v[i] <= 0.0:
+            x[i] = v[i]
+            dual[i] = 0.0
+            block[i] = INACTIVE
+
+
+@njit(cache=True)
+def prox_blocks(
+    v: FloatArray,
+    weights: FloatArray,
+    step: float,
+    x: FloatArray,
+    dual: FloatArray,
+    block: IntArray,
+    workspace: Workspace,
+) -> int:
+    """Overwrites `x`, `dual`, `block` and `workspace`: prox of the OWA hinge, with structure.
+
+    ``x = argmin 1/2 |x - v|^2 + step * sum_k weights[k] * max(x, 0)_(k)`` and ``dual = v - x``,
+    the latter computed without cancellation. O(n), nothing is allocated.
+
+    The Jacobian of the prox at `v` follows from `block`: the identity on inactive and single
+    samples, 0 on clipped ones, averaging over each tied block. Where several generalised
+    Jacobians exist (an entry exactly at a kink) it is one of them.
+
+    Parameters
+    ----------
+    v : ndarray of shape (n_samples,)
+        Finite values; not changed.
+    weights : ndarray of shape (n_samples,)
+        Non-negative, non-decreasing: ``weights[k]`` meets the k-th smallest deviation.
+        Not checked here.
+    step : float
+        Positive factor of the loss.
+    x : ndarray of shape (n_samples,)
+        Receives the prox; the entries of a tied block are equal to the last bit.
+    dual : ndarray of shape (n_samples,)
+        Receives the projection of `v` on ``step * P(weights)``.
+    block : int64 ndarray of shape (n_samples,)
+        Receives -2 (``INACTIVE``: ``v_i <= 0``), -1 (``SINGLE``: ``x_i > 0``, pooled with no
+        other), 0 (``CLIPPED``: ``v_i > 0`` and ``x_i == 0``) or the number 1, 2, ... of the tied
+        block of size >= 2 and ``x_i > 0``, counted from the largest `x` down.
+    workspace : Workspace
+        From :func:`make_workspace`, at least of size n_samples.
+
+    Returns
+    -------
+    n_tied_blocks : int
+        The largest number in `block`, or 0.
+    """
+    n_samples = v.size
+    n_positive = sort_positive(v, workspace)
+    for k in range(n_positive):
+        workspace.losses[k] = step * weights[n_samples - 1 - k]
+        workspace.masses[k] = 1.0
+    _keep_inactive(v, x, dual, block)
+    return _pool_and_clip(n_positive, workspace, x, dual, block)
+
+
+@njit(cache=True)
+def prox_blocks_weighted(
+    v: FloatArray,
+    sample_weight: FloatArray,
+    totals: FloatArray,
+    step: float,
+    n_positive: int,
+    x: FloatArray,
+    dual: FloatArray,
+    block: IntArray,
+    workspace: Workspace,
+) -> int:
+    """Overwrites `x`, `dual`, `block` and `workspace`: :func:`prox_blocks` with sample weights.
+
+    ``x = argmin 1/2 sum_i s_i (x_i - v_i)^2 + step * sum_k totals[k] * max(x_order[k], 0)`` over
+    the vectors ordered like `v`, and ``dual = s * (v - x)``. The totals depend on the order of
+    `v`, so the caller first runs ``n_positive = sort_positive(v, workspace)``, hands the weights
+    out along ``workspace.order[:n_positive]`` and then calls this with the same workspace.
+
+    Parameters
+    ----------
+    v : ndarray of shape (n_samples,)
+        The values given to :func:`sort_positive`; not changed.
+    sample_weight : ndarray of shape (n_samples,)
+        Positive, in the order of the samples.
+    totals : ndarray of shape (>= n_positive,)
+        ``totals[k]`` is the sum of the rank weights that sample ``workspace.order[k]`` and its
+        copies occupy: descending positions, the largest deviation first. ``totals / sample
+        weight`` is non-increasing when the weights are non-decreasing; not checked here.
+    step : float
+        Positive factor of the loss.
+    n_positive : int
+        What :func:`sort_positive` returned.
+    x, dual, block, workspace
+        As in :func:`prox_blocks`.
+
+    Returns
+    -------
+    n_tied_blocks : int
+        The largest number in `block`, or 0.
+    """
+    for k in range(n_positive):
+        workspace.losses[k] = step * totals[k]
+        workspace.masses[k] = sample_weight[workspace.order[k]]
+    _keep_inactive(v, x, dual, block)
+    return _pool_and_clip(n_positive, workspace, x, dual, block)

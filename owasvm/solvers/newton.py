@@ -1,0 +1,625 @@
+r"""Semismooth Newton augmented Lagrangian method for non-decreasing weights.
+
+The problem, in its general convex form (the plain OWA-SVM has ``margin = 1``, ``linear = 0``, one
+rank group and a free intercept), is
+
+.. math::
+
+    \min_{w, b}\ \tfrac12 |w|^2 + \Phi(u) + \sum_i e_i y_i f(x_i),
+    \qquad u_i = \text{margin}_i - y_i f(x_i), \quad f(x) = \langle w, \phi(x) \rangle + b .
+
+:math:`\Phi` is an ordered weighted sum of the positive parts of u. Its dual set is the polymatroid
+P of :func:`owasvm.loss.project_dual`. With a multiplier a and a penalty sigma,
+
+.. math::
+
+    \alpha(w, b) = \operatorname{proj}_P (a + \sigma u), \qquad
+    \nabla_w = w - \sum_i (\alpha_i - e_i) y_i \phi(x_i), \qquad
+    \nabla_b = -\sum_i y_i (\alpha_i - e_i)
+
+is the gradient of the augmented Lagrangian, a smooth convex function of (w, b).
+
+Outer loop: minimise it roughly, put ``a = alpha``, raise sigma.
+Inner loop: Newton steps. The generalised Jacobian of the projection is sigma on the clipped
+samples (those on the margin), sigma times "subtract the mean" on each block of tied samples, and 0
+elsewhere, so a step solves a system of the size of the clipped and tied samples, or of the
+features. The line search finds a zero of the derivative: at high accuracy the values of the
+function no longer tell points apart, their derivatives still do.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.optimality import Certificate, judge
+from owasvm.problem import OWAProblem
+from owasvm.solution import Solution, Status
+from owasvm.solvers import Callback, Settings
+from owasvm.solvers._newton_kernels import change_along, list_active, shifted_point
+from owasvm.solvers._operators import ActiveSet, FeatureOperator, GramOperator, Operator, Vector
+from owasvm.solvers._rank_loss import ProxPoint, RankLoss, rank_loss
+
+FloatArray = NDArray[np.float64]
+
+logger = logging.getLogger(__name__)
+
+# The first penalty: what the curvature of 1/2 |w|^2 calls for, within these multiples of the mean
+# cost; beyond the larger one the loss is hardly smoothed any more.
+_CURVATURE_PENALTY = 1.0
+_FIRST_COST_PENALTY = (1e-5, 1e2)
+# The last penalty, in the same units: the larger of both, beyond which digits are lost.
+_MAX_PENALTY = 1e10
+_MAX_COST_PENALTY = 1e5
+# A warm start resumes at this share of the last penalty; closer to 1 than the next counts as on
+# the margin.
+_RESTART_SHARE = 0.1
+_ON_MARGIN = 1e-4
+# Gaps below this, relative to the objective, are rounding.
+_ROUNDING = 1e-14
+# An inner loop ends when its residual is this share of the movement of the multiplier.
+_INNER_SHARE = 1.0
+_MAX_INNER_STEPS = 30
+# A line search ends when the slope has fallen to this share of its first value.
+_SLOPE_SHARE = 0.2
+_MAX_LINE_EVALUATIONS = 40
+_MAX_BALANCE_EVALUATIONS = 20
+# Imbalance of a dual point, relative to its sum, that is left to the final repair.
+_BALANCED = 1e-13
+# Relative accuracy of iteratively solved Newton systems, tightened with the gap.
+_LOOSEST_SYSTEM = 1e-4
+_TIGHTEST_SYSTEM = 1e-9
+# The exact intercept is searched for once the gap without it is this close to the tolerance.
+_WORTH_A_SEARCH = 10.0
+# An estimated gap of this share of the tolerance should have been proven by now.
+_CONVERGED = 0.01
+# Small problems are solved on to rounding level: a handful of steps of microseconds each buy
+# decision values that agree to seven digits with any other exact solution.
+_POLISH_SAMPLES = 256
+_POLISH_STEPS = 100
+_POLISHED_GAP = 1e-15
+
+
+@dataclass
+class ConvexTask:
+    """The convex problem the core minimises.
+
+    Parameters
+    ----------
+    operator : Operator
+        The data.
+    y : ndarray of shape (n_samples,)
+        Labels -1.0 and +1.0.
+    loss : RankLoss
+        The ordered loss of the slacks u.
+    margin : ndarray of shape (n_samples,)
+        Required functional margins, 1 in the plain problem.
+    linear : ndarray of shape (n_samples,) or None, default=None
+        Coefficients e of the extra term ``sum_i e_i y_i f(x_i)``.
+    fixed_intercept : float or None, default=None
+        The value of b when it is not a variable.
+    """
+
+    operator: Operator
+    y: FloatArray
+    loss: RankLoss
+    margin: FloatArray
+    linear: FloatArray | None = None
+    fixed_intercept: float | None = None
+
+    def target(self, dual: FloatArray) -> FloatArray:
+        """Coefficients of the w that the gradient asks for at `dual`."""
+        return dual if self.linear is None else dual - self.linear
+
+    @property
+    def first_penalty(self) -> float:
+        """Where the penalty starts."""
+        curvature = max(self.operator.mean_diagonal(), 1e-300)
+        low, high = _FIRST_COST_PENALTY
+        return self.loss.mean_cost * min(
+            max(_CURVATURE_PENALTY / (curvature * self.loss.mean_cost), low), high
+        )
+
+    @property
+    def max_penalty(self) -> float:
+        """Where the penalty ends."""
+        curvature = max(self.operator.mean_diagonal(), 1e-300)
+        return max(_MAX_PENALTY / curvature, _MAX_COST_PENALTY * self.loss.mean_cost)
+
+
+@dataclass
+class Iterate:
+    """A state of the method: what it takes to judge it and to go on from it.
+
+    ``dual`` is the point alpha(w, b) of P, ``slack`` is ``margin - y f``. ``gap`` is
+    ``P(w, b) - L(alpha; b)``: the Fenchel gap of the loss plus half the squared distance of w to
+    ``w_alpha``; it bounds the error up to what ``y'alpha != 0`` hides.
+    """
+
+    w: Vector
+    intercept: float
+    dual: FloatArray
+    penalty: float
+    slack: FloatArray = field(default_factory=lambda: np.empty(0))
+    objective: float = np.inf
+    gap: float = np.inf
+    n_iter: int = 0
+
+
+@dataclass
+class _Direction:
+    """A step (h, db) of w and of the intercept, and the slope at its beginning."""
+
+    w: Vector
+    intercept: float
+    slope: float
+    squared_norm: float
+
+
+def make_operator(problem: OWAProblem) -> Operator:
+    """The data of a problem, prepared; problems that differ in their costs alone can share it."""
+    if problem.gram is not None:
+        return GramOperator(np.ascontiguousarray(problem.gram), problem.y)
+    assert problem.features is not None
+    return FeatureOperator(problem.features, problem.y)
+
+
+def plain_task(problem: OWAProblem, operator: Operator) -> ConvexTask:
+    """The core's view of an OWA-SVM with non-decreasing weights."""
+    return ConvexTask(operator, problem.y, rank_loss(problem.costs), np.ones(problem.n_samples))
+
+
+def cold_start(task: ConvexTask) -> Iterate:
+    """Start at w = 0 (plus what the linear term contributes), with multiplier 0."""
+    dual = np.zeros(task.y.size)
+    return Iterate(
+        w=task.operator.vector(task.target(dual).copy()),
+        intercept=task.fixed_intercept or 0.0,
+        dual=dual,
+        penalty=task.first_penalty,
+    )
+
+
+def start_from(task: ConvexTask, known: Solution) -> Iterate:
+    """Start at the classifier of a known solution, possibly for other costs."""
+    w = task.operator.vector(task.target(known.dual).copy())
+    intercept = task.fixed_intercept
+    if intercept is None:
+        intercept = known.intercept + task.operator.intercept_shift(known.dual)
+    # Samples beyond the margin pay their rank's cost, which scales with C; those on the margin
+    # hold the classifier, which moves much less.
+    growth = task.loss.mean_cost / known.details.get("mean_cost", task.loss.mean_cost)
+    slack = task.margin - w.response - task.y * intercept
+    if 0.5 * task.operator.inner(w, w) + task.loss.value(slack) > task.loss.value(task.margin):
+        # Worse than w = 0, b = 0: from there a large penalty would take forever.
+        return cold_start(task)
+    beyond = slack > _ON_MARGIN
+    penalty = _RESTART_SHARE * known.details.get("penalty", 0.0)
+    return Iterate(
+        w=w,
+        intercept=intercept,
+        dual=np.where(beyond, growth, 1.0) * known.dual,
+        penalty=min(max(penalty, task.first_penalty), task.max_penalty),
+    )
+
+
+class _Inner:
+    """One augmented Lagrangian, multiplier and penalty fixed: evaluation and line search."""
+
+    def __init__(self, task: ConvexTask) -> None:
+        n_samples = task.y.size
+        self.task = task
+        self.slack = np.empty(n_samples)
+        self.point = ProxPoint(n_samples)
+        self._trial = ProxPoint(n_samples)
+        self._v = np.empty(n_samples)
+        self._still = _Direction(Vector(np.empty(0), np.zeros(n_samples)), 0.0, 0.0, 0.0)
+
+    def begin(self, iterate: Iterate) -> None:
+        """Fix multiplier and penalty, evaluate at the iterate."""
+        self.multiplier = iterate.dual
+        self._shift = self.multiplier / iterate.penalty
+        if self.task.loss.mass is not None:
+            self._shift /= self.task.loss.mass
+        self._evaluate(0.0, iterate, self._still)
+        self.point, self._trial = self._trial, self.point
+
+    def movement(self, penalty: float) -> float:
+        """How far the multiplier would move, in the units of the residual."""
+        change = self.point.dual - self.multiplier
+        mass = self.task.loss.mass
+        return float(np.sqrt((change @ (change if mass is None else change / mass)) / penalty))
+
+    def _evaluate(self, step: float, iterate: Iterate, direction: _Direction) -> None:
+        """Leave the trial point at a step along a direction."""
+        task = self.task
+        shifted_point(
+            task.margin,
+            iterate.w.response,
+            direction.w.response,
+            task.y,
+            iterate.intercept,
+            direction.intercept,
+            step,
+            self._shift,
+            self.slack,
+            self._v,
+        )
+        task.loss.prox(self._v, iterate.penalty, self._trial)
+
+    def _slope(self, step: float, iterate: Iterate, direction: _Direction) -> float:
+        """Derivative at a step; as its change from the beginning, which rounding spares."""
+        self._evaluate(step, iterate, direction)
+        change = change_along(
+            self._trial.dual,
+            self.point.dual,
+            direction.w.response,
+            self.task.y,
+            direction.intercept,
+        )
+        return direction.slope + step * direction.squared_norm - change
+
+    def advance(self, iterate: Iterate, direction: _Direction) -> None:
+        """Move along a direction of negative slope to where the slope has nearly vanished."""
+        step = self._line_search(iterate, direction)
+        iterate.w.move(step, direction.w)
+        iterate.intercept += step * direction.intercept
+        iterate.n_iter += 1
+        self.point, self._trial = self._trial, self.point
+
+    def _line_search(self, iterate: Iterate, direction: _Direction) -> float:
+        goal = _SLOPE_SHARE * abs(direction.slope)
+        slope = self._slope(1.0, iterate, direction)
+        if slope <= goal:
+            return 1.0
+        low, high = 0.0, 1.0
+        slope_low, slope_high = direction.slope, slope
+        last_side = 0
+        step = 1.0
+        for _ in range(_MAX_LINE_EVALUATIONS):
+            step = low - slope_low * (high - low) / (slope_high - slope_low)
+            inset = 0.02 * (high - low)
+            step = min(max(step, low + inset), high - inset)
+            slope = self._slope(step, iterate, direction)
+            if abs(slope) <= goal:
+                break
+            side = 1 if slope > 0 else -1
+            if side > 0:
+                high, slope_high = step, slope
+            else:
+                low, slope_low = step, slope
+            # Illinois rule: an end that stays twice loses half of its weight.
+            if side == last_side:
+                if side > 0:
+                    slope_low *= 0.5
+                else:
+                    slope_high *= 0.5
+            last_side = side
+        return step
+
+
+def _direction(
+    task: ConvexTask, residual: Vector, imbalance: float, w: Vector, intercept: float
+) -> _Direction:
+    """The slope along (w, intercept) is ``-<residual, w> - imbalance * intercept``."""
+    slope = -task.operator.inner(residual, w) - imbalance * intercept
+    return _Direction(w, intercept, slope, task.operator.inner(w, w))
+
+
+def _class_means(task: ConvexTask) -> Vector:
+    """The difference of the class means: a cheap first step, and it breaks the ties of w = 0."""
+    mass = np.ones(task.y.size) if task.loss.mass is None else task.loss.mass
+    positive = task.y > 0
+    totals = np.where(positive, mass[positive].sum(), mass[~positive].sum())
+    return task.operator.vector(task.loss.mean_cost * mass * (totals.min() / totals))
+
+
+def _newton_direction(
+    task: ConvexTask,
+    iterate: Iterate,
+    point: ProxPoint,
+    residual: Vector,
+    imbalance: float,
+) -> _Direction:
+    """The Newton step of the augmented Lagrangian at the iterate."""
+    samples, offsets = list_active(point.block, point.n_tied_blocks)
+    free = task.fixed_intercept is None
+    if samples.size == 0:
+        task.operator.complete(residual)
+        # The augmented Lagrangian is linear in b here: move, the line search knows how far.
+        intercept = float(np.sign(imbalance)) if free else 0.0
+        return _direction(task, residual, imbalance, residual, intercept)
+    mass = task.loss.mass
+    relative_gap = iterate.gap / max(abs(iterate.objective), 1e-300)
+    active = ActiveSet(
+        samples=samples,
+        offsets=offsets,
+        root=np.ones(samples.size) if mass is None else np.sqrt(mass[samples]),
+        labels=task.y[samples],
+        ridge=1.0 / iterate.penalty,
+        imbalance=imbalance,
+        free=free,
+        accuracy=min(max(relative_gap, _TIGHTEST_SYSTEM), _LOOSEST_SYSTEM),
+    )
+    step, intercept = task.operator.newton_step(residual, active)
+    return _direction(task, residual, imbalance, step, intercept)
+
+
+def _penalty_growth(inner_steps: int, gap_ratio: float) -> float:
+    """Factor for the penalty after an inner loop.
+
+    A large penalty makes the outer loop converge in few rounds and the inner loops long; it is
+    raised as long as the inner loops are short, and left alone when the outer loop is fast anyway.
+    """
+    growth = 1.0
+    if inner_steps >= _MAX_INNER_STEPS:
+        growth = 0.1
+    elif inner_steps <= 2:
+        growth = 10.0
+    elif inner_steps <= 5:
+        growth = 4.0
+    elif inner_steps <= 10:
+        growth = 2.0
+    if gap_ratio < 0.25:
+        growth = min(growth, 2.0 if inner_steps <= 2 else 1.0)
+    return growth
+
+
+def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
+    """The method, step by step, without end: the caller decides when an iterate will do.
+
+    Yields the same object, updated, before every Newton step; its ``dual`` is valid until the next
+    one. The first iterate yielded is the start.
+    """
+    operator, y = task.operator, task.y
+    inner = _Inner(task)
+    last_gap = np.inf
+    first = iterate.n_iter == 0 and not iterate.w.response.any()
+    while True:
+        inner.begin(iterate)
+        steps = 0
+        stuck = False
+        while True:
+            dual = inner.point.dual
+            target = task.target(dual)
+            residual, squared = operator.residual(target, iterate.w)
+            imbalance = float(y @ target) if task.fixed_intercept is None else 0.0
+            loss = task.loss.value(inner.slack)
+            iterate.objective = 0.5 * operator.inner(iterate.w, iterate.w) + loss
+            iterate.gap = 0.5 * squared + loss - float(dual @ inner.slack)
+            iterate.slack = inner.slack
+            iterate.dual = dual
+            yield iterate
+            distance = _INNER_SHARE * inner.movement(iterate.penalty)
+            if steps > 0 and (
+                squared <= distance**2 and abs(imbalance) <= distance * iterate.penalty**0.5
+            ):
+                break
+            if steps >= _MAX_INNER_STEPS:
+                break
+            if first:
+                direction = _direction(task, residual, imbalance, _class_means(task), 0.0)
+                first = False
+                if direction.slope < 0.0:
+                    inner.advance(iterate, direction)
+                    continue
+            direction = _newton_direction(task, iterate, inner.point, residual, imbalance)
+            if not direction.slope < 0.0:
+                # Rounding has eaten the descent; a smaller penalty gives digits back.
+                iterate.n_iter += 1
+                stuck = True
+                break
+            inner.advance(iterate, direction)
+            steps += 1
+        iterate.dual = inner.point.dual.copy()
+        growth = _penalty_growth(steps, iterate.gap / max(last_gap, 1e-300))
+        if stuck or iterate.gap <= _ROUNDING * max(1.0, iterate.objective):
+            # alpha = a + penalty * u carries the rounding of u times the penalty.
+            growth = 0.1
+        iterate.penalty = max(min(iterate.penalty * growth, task.max_penalty), task.first_penalty)
+        last_gap = iterate.gap
+
+
+def balanced_projection(task: ConvexTask, coef: FloatArray) -> FloatArray:
+    """The point of P nearest to `coef` along ``coef - t s y`` with ``y'a = 0``.
+
+    Near the end the coefficients of w are a far better dual point than alpha(w, b): the Newton
+    steps keep them balanced, and they leave P by very little.
+    """
+    y, mass = task.y, task.loss.mass
+    density = coef if mass is None else coef / mass
+    point = ProxPoint(y.size)
+
+    def imbalance(shift: float) -> float:
+        task.loss.prox(density - shift * y, 1.0, point)
+        return float(y @ point.dual)
+
+    # A non-increasing piecewise linear function of the shift: bracket a zero, then close in.
+    low = high = 0.0
+    value_low = value_high = imbalance(0.0)
+    scale = float(point.dual.sum())
+    goal = _BALANCED * scale
+    n_free = max(int(np.count_nonzero(point.block >= 0)), 1)
+    reach = 2.0 * value_low / n_free
+    for _ in range(_MAX_BALANCE_EVALUATIONS):
+        if value_low >= -goal and value_high <= goal:
+            break
+        if reach > 0:
+            low, value_low = high, value_high
+            high += reach
+            value_high = imbalance(high)
+        else:
+            high, value_high = low, value_low
+            low += reach
+            value_low = imbalance(low)
+        reach *= 4.0
+    last_side = 0
+    for _ in range(_MAX_BALANCE_EVALUATIONS):
+        if min(abs(value_low), abs(value_high)) <= goal or not value_low > value_high:
+            break
+        middle = low + value_low * (high - low) / (value_low - value_high)
+        value = imbalance(middle)
+        side = 1 if value > 0 else -1
+        if abs(value) <= goal:
+            return point.dual
+        if side > 0:
+            low, value_low = middle, value
+        else:
+            high, value_high = middle, value
+        # Illinois rule, as in the line search.
+        if side == last_side:
+            if side > 0:
+                value_high *= 0.5
+            else:
+                value_low *= 0.5
+        last_side = side
+    imbalance(low if abs(value_low) <= abs(value_high) else high)
+    return point.dual
+
+
+def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = None) -> Solution:
+    """Solve an OWA-SVM with non-decreasing weights to a proven relative gap ``settings.tol``.
+
+    Stops early at ``max_iter`` Newton steps, at ``time_limit``, on Ctrl-C or when the callback
+    says so, with the best certificate seen. The callback receives ``n_iter``, ``objective`` and
+    ``gap`` of the current iterate and the ``time`` in seconds. `operator` saves preparing the data
+    again when several problems differ in their costs alone.
+    """
+    if not problem.costs.convex:
+        raise ValueError(
+            "solver='newton' needs non-decreasing weights, and these fall somewhere "
+            "(owasvm.weights.is_convex tells)."
+        )
+    begun = time.perf_counter()
+    task = plain_task(problem, make_operator(problem) if operator is None else operator)
+    known = settings.warm_start
+    start = cold_start(task) if known is None else start_from(task, known)
+    iterate = start
+    built = time.perf_counter()
+    referee = _Referee(problem, task, settings.tol)
+    status = Status.ITERATION_LIMIT
+    try:
+        for iterate in iterates(task, start):
+            elapsed = time.perf_counter() - begun
+            if referee.is_satisfied(iterate):
+                break
+            if iterate.n_iter >= settings.max_iter:
+                break
+            if settings.time_limit is not None and elapsed > settings.time_limit:
+                status = Status.TIME_LIMIT
+                break
+            if not _report(iterate, elapsed, settings.callback):
+                status = Status.INTERRUPTED
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    verdict = referee.verdict(iterate)
+    if verdict.gap <= settings.tol:
+        status = Status.OPTIMAL
+    coef = None
+    if problem.features is not None:
+        coef = np.asarray(problem.features.T @ (problem.y * verdict.dual)).ravel()
+    return Solution(
+        dual=verdict.dual,
+        intercept=verdict.intercept,
+        objective=verdict.objective,
+        lower_bound=verdict.lower_bound,
+        status=status,
+        solver="newton",
+        n_iter=iterate.n_iter,
+        coef=coef,
+        build_time=built - begun,
+        solve_time=time.perf_counter() - built,
+        details={"penalty": iterate.penalty, "mean_cost": task.loss.mean_cost},
+    )
+
+
+def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool:
+    """Tell the log and the callback; False when the callback wants to stop."""
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug(
+            "step %4d  penalty %.2e  objective %.10g  gap %.2e  %.3f s",
+            iterate.n_iter,
+            iterate.penalty,
+            iterate.objective,
+            iterate.gap,
+            elapsed,
+        )
+    if callback is None:
+        return True
+    info = {
+        "n_iter": iterate.n_iter,
+        "objective": iterate.objective,
+        "gap": iterate.gap / max(1.0, abs(iterate.objective)),
+        "time": elapsed,
+    }
+    return callback(info) is not False
+
+
+class _Referee:
+    """Decides when an iterate will do, by certificates from :mod:`owasvm.optimality` alone."""
+
+    def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float) -> None:
+        self._problem = problem
+        self._task = task
+        self._tol = tol
+        self._best: Certificate | None = None
+        self._judged_gap = np.inf
+        self._judged_at = np.nan
+        self._satisfied_at: int | None = None
+        self._polish = problem.n_samples <= _POLISH_SAMPLES
+
+    def _judge(self, iterate: Iterate) -> None:
+        self._judged_gap = iterate.gap
+        self._judged_at = iterate.penalty
+        self._consider(iterate.w.coef, iterate)
+        assert self._best is not None
+        scale = max(1.0, abs(iterate.objective))
+        if self._best.gap > self._tol and iterate.gap <= _CONVERGED * self._tol * scale:
+            # alpha(w, b) is the better point where w says little about it, as when w = 0.
+            self._consider(iterate.dual, iterate)
+
+    def _consider(self, coef: FloatArray, iterate: Iterate) -> None:
+        """Certificate of the dual point next to `coef`; keep it if it is the best so far."""
+        dual = balanced_projection(self._task, coef)
+        certificate = judge(
+            self._problem,
+            dual,
+            iterate.intercept - self._task.operator.intercept_shift(dual),
+            intercept_within=_WORTH_A_SEARCH * self._tol,
+        )
+        if self._best is None or certificate.gap < self._best.gap:
+            self._best = certificate
+
+    def is_satisfied(self, iterate: Iterate) -> bool:
+        """Whether to stop here."""
+        scale = max(1.0, abs(iterate.objective))
+        if self._satisfied_at is None:
+            # The estimate can miss what restoring y'a = 0 costs: judge when it is close, and
+            # again each time it has shrunk.
+            known = iterate.gap > 0.5 * self._judged_gap and iterate.penalty == self._judged_at
+            if iterate.gap > self._tol * scale or known:
+                return False
+            self._judge(iterate)
+            assert self._best is not None
+            if self._best.gap > self._tol:
+                return False
+            self._satisfied_at = iterate.n_iter
+            return not self._polish
+        if iterate.gap < 0.1 * self._judged_gap:
+            self._judge(iterate)
+        done = iterate.gap <= _POLISHED_GAP * scale
+        return done or iterate.n_iter >= self._satisfied_at + _POLISH_STEPS
+
+    def verdict(self, iterate: Iterate) -> Certificate:
+        """The best certificate seen, after a look at the last iterate."""
+        if self._satisfied_at is None:
+            self._consider(iterate.w.coef, iterate)
+            self._consider(iterate.dual, iterate)
+        assert self._best is not None
+        return self._best

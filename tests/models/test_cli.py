@@ -1,0 +1,30 @@
+"""The command ``owasvm solvers``."""
+
+import pytest
+
+from owasvm.cli import main
+from owasvm.models import available
+
+
+def test_solvers_lists_every_backend(capsys):
+    assert main(["solvers"]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert err == ""
+    assert lines[0].split()[:3] == ["back-end", "kind", "installed"]
+    assert [line.split()[0] for line in lines[1:]] == [row.name for row in available()]
+
+
+@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["solvers", "extra"]])
+def test_bad_usage_ends_with_two(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    assert "solvers" in capsys.readouterr().out

@@ -1,0 +1,22 @@
+"""Every check of scikit-learn for every classifier; none is expected to fail."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from owasvm import OWASVC, LinearOWASVC, TwoStepOWASVC
+
+ESTIMATORS = [
+    OWASVC(),
+    OWASVC(weights="max-entropy", warm_start=True),
+    OWASVC(kernel="linear", weights="superquantile", alpha=0.5),
+    OWASVC(kernel="poly", degree=2, coef0=1.0, weights="exponential", class_weight="balanced"),
+    LinearOWASVC(),
+    LinearOWASVC(weights="uniform", class_weight="balanced"),
+    TwoStepOWASVC(),
+    TwoStepOWASVC(weights="trimmed", alpha=0.1, mix=0.5),
+    *(TwoStepOWASVC(order=order) for order in ("lof", "knn", "parzen", "spread", "fuzzy-dbscan")),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
