@@ -56,4 +56,5 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": []}
+# The pages have no subpages, so the left sidebar would be empty.
+html_sidebars = {"**": []}

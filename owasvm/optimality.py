@@ -56,6 +56,8 @@ class Certificate:
         The intercept b of the classifier.
     deviations : ndarray of shape (n_samples,)
         Its hinge deviations.
+    weight : ndarray of shape (n_features,) or None, default=None
+        w of the classifier, for problems given by features.
     """
 
     objective: float
@@ -63,6 +65,7 @@ class Certificate:
     dual: FloatArray
     intercept: float
     deviations: FloatArray
+    weight: FloatArray | None = None
 
     @property
     def gap(self) -> float:
@@ -160,6 +163,7 @@ def judge(
     dual: FloatArray,
     intercept: float | None = None,
     *,
+    weight: FloatArray | None = None,
     intercept_within: float = np.inf,
 ) -> Certificate:
     """Certificate of the classifier ``w = sum_i a_i y_i phi(x_i)``.
@@ -167,6 +171,10 @@ def judge(
     For convex weights the coefficients are first made dual feasible, the classifier is that of the
     feasible point, and the intercept is replaced by the exact minimiser for w (the midpoint, when
     it is an interval). Other weights keep both as they are; their bound is that of the minorant.
+
+    The sum that gives w loses digits when large terms cancel, as they do for features far from
+    unit scale or a large C. A linear model may therefore hand over w itself: the objective is
+    then that of the better of both.
 
     Parameters
     ----------
@@ -176,6 +184,8 @@ def judge(
         Coefficients a.
     intercept : float or None, default=None
         The intercept, or a guess of the best one.
+    weight : ndarray of shape (n_features,) or None, default=None
+        w itself, for problems given by features and convex weights.
     intercept_within : float, default=inf
         Leave the intercept as it is when the gap with it is larger than this: solvers ask for a
         certificate more often than they need the last digit of it.
@@ -200,10 +210,21 @@ def judge(
         value, deviations = objective(problem, squared_norm, scores, guess)
         return Certificate(value, bound, coef, guess, deviations)
     value, deviations = objective(problem, feasible_norm, feasible_scores, guess)
+    scores, squared_norm = feasible_scores, feasible_norm
+    chosen = None
+    if problem.features is not None:
+        chosen = np.asarray(problem.features.T @ (y * feasible)).ravel()
+    if weight is not None and problem.features is not None:
+        direct_scores = np.asarray(problem.features @ weight).ravel()
+        direct_norm = float(weight @ weight)
+        direct, direct_deviations = objective(problem, direct_norm, direct_scores, guess)
+        if direct < value:
+            value, deviations, chosen = direct, direct_deviations, weight.copy()
+            scores, squared_norm = direct_scores, direct_norm
     if relative_gap(value, bound) <= intercept_within:
-        guess = best_intercept(feasible_scores, y, problem.costs, guess)
-        value, deviations = objective(problem, feasible_norm, feasible_scores, guess)
-    return Certificate(value, bound, feasible, guess, deviations)
+        guess = best_intercept(scores, y, problem.costs, guess)
+        value, deviations = objective(problem, squared_norm, scores, guess)
+    return Certificate(value, bound, feasible, guess, deviations, chosen)
 
 
 def certificate(

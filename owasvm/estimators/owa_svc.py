@@ -94,7 +94,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         Sorted labels of the samples of positive weight. Of two classes the second is +1.
     n_features_in_ : int
         Number of features, or of training samples with ``kernel="precomputed"``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, when X has names that are all strings.
     coef_ : ndarray of shape (1, n_features)
         w, with ``kernel="linear"`` only.

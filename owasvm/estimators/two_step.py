@@ -79,8 +79,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
         array, ``weights[k]`` for the k-th smallest value.
     alpha : float, default=0.6
         Shape of a named family.
-    order : {"deviation", "lof", "knn", "parzen", "spread", "fuzzy-dbscan"}, \
-            default="deviation"
+    order : {"deviation", "lof", "knn", "parzen", "spread", "fuzzy-dbscan"}, default="deviation"
         What the samples are ranked by; the largest value meets the last weight.
 
         * ``"deviation"``: :math:`1 - y_i f(x_i)` of the first SVM.
@@ -140,7 +139,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
         Sorted labels of the samples of positive weight. Of two classes the second is +1.
     n_features_in_ : int
         Number of features, or of training samples with ``kernel="precomputed"``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, when X has names that are all strings.
     first_step_ : sklearn.svm.SVC or None
         The SVM of step 1; None for induced orders.

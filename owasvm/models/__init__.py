@@ -27,11 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from owasvm.models.backends import BackendError, BackendInfo, MissingBackendError, available
-from owasvm.problem import OWAProblem
-from owasvm.solution import Solution
+
+if TYPE_CHECKING:
+    from owasvm.problem import OWAProblem
+    from owasvm.solution import Solution
 
 __all__ = [
     "SOLVERS",
@@ -41,7 +43,7 @@ __all__ = [
     "available",
 ]
 
-Solver = Callable[..., Solution]
+Solver = Callable[..., "Solution"]
 
 
 def _convex(module: str) -> Solver:

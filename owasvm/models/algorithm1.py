@@ -391,10 +391,8 @@ def _solution(
         raise BackendError(
             f"{engine} calls the model {result.message}; M={record.big_m:.6g} may be too small."
         )
-    proven = result.safe_bound
-    if result.status == "infeasible":
-        # The intervals leave room for solutions no worse than UB only: none is better.
-        proven = record.upper_bound * (1.0 - result.slack)
+    # The strengthened model holds the start, so this verdict comes from tolerances: no bound.
+    proven = -np.inf if result.status == "infeasible" else result.safe_bound
     lower_bound = min(max(record.relaxation_bound, proven, 0.0), best.objective)
     # What a back-end can prove at all, with its own tolerances.
     target = max(mip_gap, 5.0 * result.slack)

@@ -60,8 +60,11 @@ _LOADERS: dict[str, str] = {
     "newton": "owasvm.solvers.newton",
 }
 
+# The paper's models through outside solvers; they live in owasvm.models.SOLVERS.
+_MODELS: tuple[str, ...] = ("assignment", "ogryczak-tamir", "assignment-dual", "miqp")
+
 #: Keywords of the solvers; "auto" chooses by the weights.
-SOLVERS: tuple[str, ...] = ("auto", *_LOADERS)
+SOLVERS: tuple[str, ...] = ("auto", *_LOADERS, *_MODELS)
 
 
 def solve(
@@ -85,7 +88,9 @@ def solve(
     problem : OWAProblem
         The problem.
     solver : str, default="auto"
-        One of :data:`SOLVERS`. "auto" is "newton" for non-decreasing weights.
+        One of :data:`SOLVERS`. "auto" is "newton" for non-decreasing weights. "assignment",
+        "ogryczak-tamir", "assignment-dual" (non-decreasing weights) and "miqp" (any weights, a few
+        dozen samples) are the paper's models, solved by the back-end ``options["backend"]``.
     tol, mip_gap, time_limit, max_iter, warm_start, callback, random_state, options
         See :class:`Settings`.
     verbose : int, default=0
@@ -116,8 +121,9 @@ def solve(
     if solver == "auto" and not problem.costs.convex:
         raise ValueError(
             "These weights fall somewhere, so the problem is not convex, and this version has no "
-            "solver for general weights yet. Use weights that do not fall "
-            "(owasvm.weights.is_convex tells), or TwoStepOWASVC, which takes any weights."
+            "fast solver for general weights yet. Use solver='miqp' for a few dozen samples, "
+            "weights that do not fall (owasvm.weights.is_convex tells), or TwoStepOWASVC, which "
+            "takes any weights."
         )
     settings = Settings(
         tol=tol,
@@ -129,9 +135,13 @@ def solve(
         random_state=random_state,
         options=dict(options or {}),
     )
-    run: Callable[[OWAProblem, Settings], Solution] = import_module(_LOADERS[name]).solve
     with _logging(verbose):
-        solution = run(problem, settings)
+        if name in _MODELS:
+            model = import_module("owasvm.models").SOLVERS[name]
+            fields = {key: getattr(settings, key) for key in Settings.__dataclass_fields__}
+            solution = model(problem, verbose=verbose, **fields)
+        else:
+            solution = import_module(_LOADERS[name]).solve(problem, settings)
         logging.getLogger("owasvm").info(solution.summary())
     return solution
 

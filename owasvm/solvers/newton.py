@@ -65,6 +65,8 @@ _ROUNDING = 1e-14
 # An inner loop ends when its residual is this share of the movement of the multiplier.
 _INNER_SHARE = 1.0
 _MAX_INNER_STEPS = 30
+# An inner problem is solved when its errors are this share of the gap: the multiplier must move.
+_SOLVED = 1e-8
 # A line search ends when the slope has fallen to this share of its first value.
 _SLOPE_SHARE = 0.2
 _MAX_LINE_EVALUATIONS = 40
@@ -81,8 +83,8 @@ _CONVERGED = 0.01
 # Small problems are solved on to rounding level: a handful of steps of microseconds each buy
 # decision values that agree to seven digits with any other exact solution.
 _POLISH_SAMPLES = 256
-_POLISH_STEPS = 100
-_POLISHED_GAP = 1e-15
+_POLISH_STEPS = 40
+_POLISHED_GAP = 1e-13
 
 
 @dataclass
@@ -400,7 +402,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
                 squared <= distance**2 and abs(imbalance) <= distance * iterate.penalty**0.5
             ):
                 break
-            if steps >= _MAX_INNER_STEPS:
+            if squared + abs(imbalance) <= _SOLVED * iterate.gap or steps >= _MAX_INNER_STEPS:
                 break
             if first:
                 direction = _direction(task, residual, imbalance, _class_means(task), 0.0)
@@ -411,11 +413,13 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             direction = _newton_direction(task, iterate, inner.point, residual, imbalance)
             if not direction.slope < 0.0:
                 # Rounding has eaten the descent; a smaller penalty gives digits back.
-                iterate.n_iter += 1
                 stuck = True
                 break
             inner.advance(iterate, direction)
             steps += 1
+        if steps == 0:
+            # A move of the multiplier alone counts too, or a caller's limit might never be met.
+            iterate.n_iter += 1
         iterate.dual = inner.point.dual.copy()
         growth = _penalty_growth(steps, iterate.gap / max(last_gap, 1e-300))
         if stuck or iterate.gap <= _ROUNDING * max(1.0, iterate.objective):
@@ -521,9 +525,6 @@ def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = N
     verdict = referee.verdict(iterate)
     if verdict.gap <= settings.tol:
         status = Status.OPTIMAL
-    coef = None
-    if problem.features is not None:
-        coef = np.asarray(problem.features.T @ (problem.y * verdict.dual)).ravel()
     return Solution(
         dual=verdict.dual,
         intercept=verdict.intercept,
@@ -532,7 +533,7 @@ def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = N
         status=status,
         solver="newton",
         n_iter=iterate.n_iter,
-        coef=coef,
+        coef=verdict.weight,
         build_time=built - begun,
         solve_time=time.perf_counter() - built,
         details={"penalty": iterate.penalty, "mean_cost": task.loss.mean_cost},
@@ -579,9 +580,10 @@ class _Referee:
         self._judged_at = iterate.penalty
         self._consider(iterate.w.coef, iterate)
         assert self._best is not None
-        scale = max(1.0, abs(iterate.objective))
-        if self._best.gap > self._tol and iterate.gap <= _CONVERGED * self._tol * scale:
-            # alpha(w, b) is the better point where w says little about it, as when w = 0.
+        converged = iterate.gap <= _CONVERGED * self._tol * max(1.0, abs(iterate.objective))
+        if converged and (self._best.gap > self._tol or self._satisfied_at is not None):
+            # alpha(w, b) is the better point where w says little about it, as when w = 0, and
+            # where the coefficients have gathered the rounding of many steps.
             self._consider(iterate.dual, iterate)
 
     def _consider(self, coef: FloatArray, iterate: Iterate) -> None:
@@ -591,6 +593,7 @@ class _Referee:
             self._problem,
             dual,
             iterate.intercept - self._task.operator.intercept_shift(dual),
+            weight=iterate.w.weight if self._problem.features is not None else None,
             intercept_within=_WORTH_A_SEARCH * self._tol,
         )
         if self._best is None or certificate.gap < self._best.gap:
@@ -611,9 +614,11 @@ class _Referee:
                 return False
             self._satisfied_at = iterate.n_iter
             return not self._polish
-        if iterate.gap < 0.1 * self._judged_gap:
+        cooled = iterate.gap <= _ROUNDING * scale and iterate.penalty != self._judged_at
+        if iterate.gap < 0.1 * self._judged_gap or cooled:
             self._judge(iterate)
-        done = iterate.gap <= _POLISHED_GAP * scale
+        assert self._best is not None
+        done = self._best.gap <= _POLISHED_GAP
         return done or iterate.n_iter >= self._satisfied_at + _POLISH_STEPS
 
     def verdict(self, iterate: Iterate) -> Certificate:

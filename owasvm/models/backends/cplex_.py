@@ -1,4 +1,4 @@
-"""CPLEX through its own package, which brings a licence for 1000 variables and 1000 rows."""
+"""CPLEX through its own package, which brings a licence for 1000 variables: some 29 samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gurobi through gurobipy. The package brings a licence for up to 2000 variables and 2000 rows."""
+"""Gurobi through gurobipy, which brings a licence for small problems: about ten samples."""
 
 from __future__ import annotations
 

@@ -1,0 +1,51 @@
+"""First call: what importing owasvm adds to scikit-learn, and the first fit in a fresh process.
+
+Fresh processes, caches warm (numba's compiled functions on disk), shortest and longest of five.
+
+    python benchmarks/first_call.py
+"""
+
+from common import machine
+
+import subprocess
+import sys
+
+IMPORT = """
+import time, sklearn.svm
+begun = time.perf_counter()
+import owasvm
+from owasvm import OWASVC, LinearOWASVC
+print(time.perf_counter() - begun)
+"""
+
+FIT = """
+import time, numpy as np
+from owasvm import {name}
+rng = np.random.default_rng(0)
+X = rng.normal(size=(351, 34))
+y = np.where(X[:, 0] + rng.normal(size=351) > 0, 1, -1)
+begun = time.perf_counter()
+{name}().fit(X, y)
+print(time.perf_counter() - begun)
+"""
+
+
+def seconds(code: str) -> list[float]:
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, check=True, capture_output=True)
+    runs = [subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(5)]
+    return sorted(float(run.stdout) for run in runs)
+
+
+def main() -> None:
+    print(machine())
+    cases = {"import owasvm, after scikit-learn": IMPORT}
+    for name in ("OWASVC", "LinearOWASVC"):
+        cases[f"first fit, {name}, n = 351"] = FIT.format(name=name)
+    for label, code in cases.items():
+        times = seconds(code)
+        print(f"{label}: {times[0]:.2f} to {times[-1]:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
