@@ -239,7 +239,7 @@ def projected_conjugate_gradients(
     smaller of its first norm and that of `linear`, within `budget` products.
     """
     # Where most samples are active, products with all of it cost less than a copy of a part.
-    explicit = 2 * active.size < y.size
+    explicit = 4 * active.size < 3 * y.size
     matrix = np.empty((0, 0))
     if explicit:
         matrix = gram_block(gram, means, y, root, active, offsets, ridge)

@@ -77,7 +77,7 @@ _BALANCED = 1e-13
 _LOOSEST_SYSTEM = 1e-4
 _TIGHTEST_SYSTEM = 1e-9
 # The exact intercept is searched for once the gap without it is this close to the tolerance.
-_WORTH_A_SEARCH = 10.0
+_WORTH_A_SEARCH = 3.0
 # An estimated gap of this share of the tolerance should have been proven by now.
 _CONVERGED = 0.01
 # Small problems are solved on to rounding level: a handful of steps of microseconds each buy
@@ -563,31 +563,53 @@ def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool
 
 
 class _Referee:
-    """Decides when an iterate will do, by certificates from :mod:`owasvm.optimality` alone."""
+    """Decides when an iterate will do, by certificates from :mod:`owasvm.optimality` alone.
+
+    A certificate costs about as much as a step, so it is asked for when the estimated gap is low
+    enough, and again only when it has fallen as much as the last certificate lacked.
+    """
 
     def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float) -> None:
         self._problem = problem
         self._task = task
         self._tol = tol
         self._best: Certificate | None = None
-        self._judged_gap = np.inf
+        self._judge_below = tol
         self._judged_at = np.nan
         self._satisfied_at: int | None = None
         self._polish = problem.n_samples <= _POLISH_SAMPLES
 
-    def _judge(self, iterate: Iterate) -> None:
-        self._judged_gap = iterate.gap
-        self._judged_at = iterate.penalty
-        self._consider(iterate.w.coef, iterate)
+    def is_satisfied(self, iterate: Iterate) -> bool:
+        """Whether to stop here."""
+        estimate = iterate.gap / max(1.0, abs(iterate.objective))
+        # At rounding level a smaller penalty may still help where a smaller estimate cannot.
+        cooled = estimate <= _ROUNDING and iterate.penalty != self._judged_at
+        if estimate <= self._judge_below or cooled:
+            self._judge(iterate, estimate)
+        if self._satisfied_at is None:
+            return False
         assert self._best is not None
-        converged = iterate.gap <= _CONVERGED * self._tol * max(1.0, abs(iterate.objective))
-        if converged and (self._best.gap > self._tol or self._satisfied_at is not None):
+        polished = not self._polish or self._best.gap <= _POLISHED_GAP
+        return polished or iterate.n_iter >= self._satisfied_at + _POLISH_STEPS
+
+    def _judge(self, iterate: Iterate, estimate: float) -> None:
+        """Ask for certificates, and decide when to ask again."""
+        self._judged_at = iterate.penalty
+        gap = self._consider(iterate.w.coef, iterate)
+        polishing = self._satisfied_at is not None
+        if estimate <= _CONVERGED * self._tol and (polishing or gap > self._tol):
             # alpha(w, b) is the better point where w says little about it, as when w = 0, and
             # where the coefficients have gathered the rounding of many steps.
-            self._consider(iterate.dual, iterate)
+            gap = min(gap, self._consider(iterate.dual, iterate))
+        if gap <= self._tol:
+            if not polishing:
+                self._satisfied_at = iterate.n_iter
+            self._judge_below = 0.1 * estimate
+        else:
+            self._judge_below = estimate * min(max(self._tol / gap, 0.1), 0.7)
 
-    def _consider(self, coef: FloatArray, iterate: Iterate) -> None:
-        """Certificate of the dual point next to `coef`; keep it if it is the best so far."""
+    def _consider(self, coef: FloatArray, iterate: Iterate) -> float:
+        """Gap proven by the dual point next to `coef`; the best certificate is kept."""
         dual = balanced_projection(self._task, coef)
         certificate = judge(
             self._problem,
@@ -598,28 +620,7 @@ class _Referee:
         )
         if self._best is None or certificate.gap < self._best.gap:
             self._best = certificate
-
-    def is_satisfied(self, iterate: Iterate) -> bool:
-        """Whether to stop here."""
-        scale = max(1.0, abs(iterate.objective))
-        if self._satisfied_at is None:
-            # The estimate can miss what restoring y'a = 0 costs: judge when it is close, and
-            # again each time it has shrunk.
-            known = iterate.gap > 0.5 * self._judged_gap and iterate.penalty == self._judged_at
-            if iterate.gap > self._tol * scale or known:
-                return False
-            self._judge(iterate)
-            assert self._best is not None
-            if self._best.gap > self._tol:
-                return False
-            self._satisfied_at = iterate.n_iter
-            return not self._polish
-        cooled = iterate.gap <= _ROUNDING * scale and iterate.penalty != self._judged_at
-        if iterate.gap < 0.1 * self._judged_gap or cooled:
-            self._judge(iterate)
-        assert self._best is not None
-        done = self._best.gap <= _POLISHED_GAP
-        return done or iterate.n_iter >= self._satisfied_at + _POLISH_STEPS
+        return certificate.gap
 
     def verdict(self, iterate: Iterate) -> Certificate:
         """The best certificate seen, after a look at the last iterate."""
