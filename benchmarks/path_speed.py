@@ -2,8 +2,8 @@
 
 For every dataset and kernel, C in 2^-7 ... 2^7, basic quantifier, alpha 0.6, tol 1e-6, one thread,
 in one run: the same fifteen problems as separate ``OWASVC(kernel="precomputed")`` fits, and by one
-call of ``fit_path``. A second column compares with ``OWASVC(kernel=...)`` fits on the features, which
-is what a grid search without the path would do.
+call of ``fit_path``. A second column compares with ``OWASVC(kernel=...)`` fits on the features,
+which is what a grid search without the path would do.
 
     OWASVM_DATA=... python benchmarks/path_speed.py [dataset ...]
 """
@@ -28,9 +28,11 @@ def main(names: list[str]) -> None:
         X, y = load(name)
         for sigma in GRID_SIGMA:
             K = gram(X, sigma)
-            kernel = {"kernel": "linear"} if sigma is None else {
-                "kernel": "rbf", "gamma": 1.0 / (2.0 * sigma**2)
-            }
+            kernel = (
+                {"kernel": "linear"}
+                if sigma is None
+                else {"kernel": "rbf", "gamma": 1.0 / (2.0 * sigma**2)}
+            )
 
             def cold_gram(K=K, y=y):
                 return [OWASVC(C, kernel="precomputed").fit(K, y).objective_ for C in CS]
@@ -48,10 +50,13 @@ def main(names: list[str]) -> None:
             worst = np.max(np.abs(path.objectives[0] - objectives) / np.maximum(1, objectives))
             on_gram.append(path_time / cold_time)
             on_features.append(whole_time / search_time)
-            print(f"{name:11s} {kernel_name(sigma):9s} path {1e3 * path_time:7.1f} ms, "
-                  f"cold {1e3 * cold_time:7.1f} ms, ratio {on_gram[-1]:.2f}; from features "
-                  f"{on_features[-1]:.2f}; largest gap {path.gaps.max():.1e}, "
-                  f"objectives differ by {worst:.1e}", flush=True)
+            print(
+                f"{name:11s} {kernel_name(sigma):9s} path {1e3 * path_time:7.1f} ms, "
+                f"cold {1e3 * cold_time:7.1f} ms, ratio {on_gram[-1]:.2f}; from features "
+                f"{on_features[-1]:.2f}; largest gap {path.gaps.max():.1e}, "
+                f"objectives differ by {worst:.1e}",
+                flush=True,
+            )
     print(summary("path / cold fits on the same Gram matrix", on_gram))
     print(summary("path / cold fits on the features", on_features))
 

@@ -196,9 +196,9 @@ class _Search:
             crossing = min(max(low.where + rise / (low.slope - high.slope), low.where), high.where)
             # The graph lies above both tangents; between them and it only rounding may be left.
             bound = low.value + low.slope * (crossing - low.where)
-            best = min(low.value, high.value)
-            if best - bound <= _VALUE_RESOLUTION * abs(best):
-                break
+            best = low if low.value <= high.value else high
+            if best.value - bound <= _VALUE_RESOLUTION * abs(best.value):
+                return best, best, 0
             kinks = kinks[(kinks > low.where) & (kinks < high.where)]
             where = low.where + 0.5 * width
             if evaluation % 2 == 0 and kinks.size > 0:

@@ -29,7 +29,7 @@ from tests.oracles import cvxpy_owa_svm, psd_factor
 from tests.strategies import classification_problems, convex_weights
 
 KERNELS = {
-    "linear": lambda X: None,
+    "linear": lambda _: None,
     "rbf": lambda X: rbf_kernel(X, gamma=1.0 / max(2.0 * X.var() * X.shape[1], 1e-12)),
     "poly": lambda X: polynomial_kernel(X / max(np.abs(X).max(), 1e-12), degree=2, coef0=1.0),
 }

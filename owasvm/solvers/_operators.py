@@ -44,7 +44,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # The intercept moves by at most this much in a step, however little the active samples resist.
-_MAX_INTERCEPT_STEP = 2.0
+MAX_INTERCEPT_STEP = 2.0
 # Below this many active samples a Cholesky factorisation costs less than a few products.
 _ITERATE_SIZE = 100
 # Products with Q that cost about one factorisation, per active sample.
@@ -142,7 +142,7 @@ def _cholesky_solve(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
 
 def _intercept_step(demand: float, curvature: float) -> float:
     """``demand / curvature``, limited."""
-    return demand / max(curvature, abs(demand) / _MAX_INTERCEPT_STEP, 1e-300)
+    return demand / max(curvature, abs(demand) / MAX_INTERCEPT_STEP, 1e-300)
 
 
 def _dual_step(
@@ -240,7 +240,7 @@ class GramOperator:
         z, intercept, converged = projected_conjugate_gradients(*arguments)
         # An ill-conditioned kernel stays so: factorise from now on.
         self._iterate = converged
-        if not converged or abs(intercept) > _MAX_INTERCEPT_STEP:
+        if not converged or abs(intercept) > MAX_INTERCEPT_STEP:
             return None
         return z, intercept
 

@@ -42,7 +42,14 @@ from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers import Callback, Settings
 from owasvm.solvers._newton_kernels import change_along, list_active, shifted_point
-from owasvm.solvers._operators import ActiveSet, FeatureOperator, GramOperator, Operator, Vector
+from owasvm.solvers._operators import (
+    MAX_INTERCEPT_STEP,
+    ActiveSet,
+    FeatureOperator,
+    GramOperator,
+    Operator,
+    Vector,
+)
 from owasvm.solvers._rank_loss import ProxPoint, RankLoss, rank_loss
 
 FloatArray = NDArray[np.float64]
@@ -70,6 +77,10 @@ _SOLVED = 1e-8
 # A line search ends when the slope has fallen to this share of its first value.
 _SLOPE_SHARE = 0.2
 _MAX_LINE_EVALUATIONS = 40
+# Where the step of the intercept was limited it goes on while the slope is more than this share of
+# its first value.
+_STILL_FALLING = 0.5
+_MAX_STEP = 1e6
 _MAX_BALANCE_EVALUATIONS = 20
 # Imbalance of a dual point, relative to its sum, that is left to the final repair.
 _BALANCED = 1e-13
@@ -276,13 +287,18 @@ class _Inner:
 
     def _line_search(self, iterate: Iterate, direction: _Direction) -> float:
         goal = _SLOPE_SHARE * abs(direction.slope)
-        slope = self._slope(1.0, iterate, direction)
-        if slope <= goal:
-            return 1.0
-        low, high = 0.0, 1.0
-        slope_low, slope_high = direction.slope, slope
-        last_side = 0
+        low, slope_low = 0.0, direction.slope
         step = 1.0
+        slope = self._slope(step, iterate, direction)
+        limited = abs(direction.intercept) >= MAX_INTERCEPT_STEP
+        while limited and slope < _STILL_FALLING * direction.slope and step < _MAX_STEP:
+            low, slope_low = step, slope
+            step *= 4.0
+            slope = self._slope(step, iterate, direction)
+        if slope <= goal:
+            return step
+        high, slope_high = step, slope
+        last_side = 0
         for _ in range(_MAX_LINE_EVALUATIONS):
             step = low - slope_low * (high - low) / (slope_high - slope_low)
             inset = 0.02 * (high - low)
@@ -334,7 +350,7 @@ def _newton_direction(
     if samples.size == 0:
         task.operator.complete(residual)
         # The augmented Lagrangian is linear in b here: move, the line search knows how far.
-        intercept = float(np.sign(imbalance)) if free else 0.0
+        intercept = float(np.sign(imbalance)) * MAX_INTERCEPT_STEP if free else 0.0
         return _direction(task, residual, imbalance, residual, intercept)
     mass = task.loss.mass
     relative_gap = iterate.gap / max(abs(iterate.objective), 1e-300)

@@ -1,0 +1,72 @@
+"""Paths: the solutions of separate fits, from warm starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from owasvm import OWASVC
+from owasvm.path import DEFAULT_CS, fit_path
+
+
+def data(n_samples=80, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, 3))
+    y = np.where(X[:, 0] + rng.normal(size=n_samples) > 0, 1, -1)
+    return X, y
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_equals_separate_fits(kernel):
+    X, y = data()
+    alphas = [0.3, 0.9]
+    Cs = [4.0, 0.25, 32.0]
+    path = fit_path(X, y, Cs, alphas=alphas, kernel=kernel)
+    assert path.objectives.shape == (2, 3)
+    assert path.gaps.max() <= 1e-6
+    for i, alpha in enumerate(alphas):
+        for j, C in enumerate(Cs):
+            model = OWASVC(C, alpha=alpha, kernel=kernel).fit(X, y)
+            assert path.objectives[i, j] == pytest.approx(model.objective_, rel=2e-6)
+            assert path.intercepts[i, j] == pytest.approx(model.intercept_[0], abs=1e-4)
+    assert np.all(path.lower_bounds <= path.objectives * (1 + 1e-12))
+    assert path.duals.shape == (2, 3, 80)
+
+
+def test_warm_starts_save_steps():
+    X, y = data(300)
+    path = fit_path(X, y, gamma=0.5)
+    cold = [OWASVC(C, gamma=0.5).fit(X, y).n_iter_ for C in DEFAULT_CS]
+    assert path.n_iters.sum() < sum(cold)
+
+
+def test_precomputed_sparse_and_features_agree():
+    X, y = data()
+    from_features = fit_path(X, y, [0.5, 2.0], kernel="linear")
+    for other in (
+        fit_path(X @ X.T, y, [0.5, 2.0], kernel="precomputed"),
+        fit_path(sp.csr_matrix(X), y, [0.5, 2.0], kernel="linear"),
+    ):
+        assert other.objectives == pytest.approx(from_features.objectives, rel=2e-6)
+
+
+def test_sample_weights_are_copies():
+    X, y = data(40)
+    counts = np.arange(40) % 3 + 1
+    weighted = fit_path(X, y, [1.0, 8.0], gamma=0.3, sample_weight=counts)
+    repeated = fit_path(np.repeat(X, counts, axis=0), np.repeat(y, counts), [1.0, 8.0], gamma=0.3)
+    assert weighted.objectives == pytest.approx(repeated.objectives, rel=1e-8)
+
+
+def test_labels_and_families():
+    X, y = data(40)
+    path = fit_path(X, np.where(y > 0, "yes", "no"), [1.0], weights="uniform", alphas=None)
+    assert path.classes.tolist() == ["no", "yes"]
+    assert np.isnan(path.alphas).all()
+
+
+def test_three_classes_are_refused():
+    X, _ = data(30)
+    with pytest.raises(ValueError, match="two classes, got 3"):
+        fit_path(X, np.arange(30) % 3, [1.0])
