@@ -29,6 +29,9 @@ from owasvm.solution import relative_gap
 
 FloatArray = NDArray[np.float64]
 
+# Relative improvement for which a classifier may leave the dual feasible set.
+_WORTH_INFEASIBLE = 1e-7
+
 __all__ = [
     "Certificate",
     "best_intercept",
@@ -51,7 +54,8 @@ class Certificate:
     lower_bound : float
         Proven bound on the primal optimum.
     dual : ndarray of shape (n_samples,)
-        The feasible dual point behind `lower_bound`.
+        The coefficients a of the classifier; the feasible dual point behind `lower_bound`, unless
+        a solver handed over coefficients of its own.
     intercept : float
         The intercept b of the classifier.
     deviations : ndarray of shape (n_samples,)
@@ -164,6 +168,7 @@ def judge(
     intercept: float | None = None,
     *,
     weight: FloatArray | None = None,
+    coef: FloatArray | None = None,
     intercept_within: float = np.inf,
 ) -> Certificate:
     """Certificate of the classifier ``w = sum_i a_i y_i phi(x_i)``.
@@ -173,8 +178,9 @@ def judge(
     it is an interval). Other weights keep both as they are; their bound is that of the minorant.
 
     The sum that gives w loses digits when large terms cancel, as they do for features far from
-    unit scale or a large C. A linear model may therefore hand over w itself: the objective is
-    then that of the better of both.
+    unit scale or a large C, and small errors of w cost much when C is large. A solver may
+    therefore hand over its own w, or coefficients that need not be dual feasible: the classifier
+    is then the better of both, while the bound stays that of the feasible point.
 
     Parameters
     ----------
@@ -186,6 +192,9 @@ def judge(
         The intercept, or a guess of the best one.
     weight : ndarray of shape (n_features,) or None, default=None
         w itself, for problems given by features and convex weights.
+    coef : ndarray of shape (n_samples,) or None, default=None
+        Other coefficients for the classifier, for problems given by a Gram matrix and convex
+        weights. Negative ones count as 0.
     intercept_within : float, default=inf
         Leave the intercept as it is when the gap with it is larger than this: solvers ask for a
         certificate more often than they need the last digit of it.
@@ -196,19 +205,19 @@ def judge(
     """
     y = problem.y
     guess = 0.0 if intercept is None else float(intercept)
-    coef = np.asarray(dual, dtype=np.float64)
-    scores = problem.scores(coef)
-    feasible = feasible_dual(problem, coef, 1.0 - y * (scores + guess))
-    if np.array_equal(feasible, coef):
+    given = np.asarray(dual, dtype=np.float64)
+    scores = problem.scores(given)
+    feasible = feasible_dual(problem, given, 1.0 - y * (scores + guess))
+    if np.array_equal(feasible, given):
         feasible_scores = scores
     else:
         feasible_scores = problem.scores(feasible)
     feasible_norm = max(float((y * feasible) @ feasible_scores), 0.0)
     bound = max(float(feasible.sum()) - 0.5 * feasible_norm, 0.0)
     if not problem.costs.convex:
-        squared_norm = max(float((y * coef) @ scores), 0.0)
+        squared_norm = max(float((y * given) @ scores), 0.0)
         value, deviations = objective(problem, squared_norm, scores, guess)
-        return Certificate(value, bound, coef, guess, deviations)
+        return Certificate(value, bound, given, guess, deviations)
     value, deviations = objective(problem, feasible_norm, feasible_scores, guess)
     scores, squared_norm = feasible_scores, feasible_norm
     chosen = None
@@ -221,10 +230,20 @@ def judge(
         if direct < value:
             value, deviations, chosen = direct, direct_deviations, weight.copy()
             scores, squared_norm = direct_scores, direct_norm
+    point = feasible
+    if coef is not None and problem.gram is not None:
+        own = np.maximum(coef, 0.0)
+        own_scores = problem.scores(own)
+        own_norm = max(float((y * own) @ own_scores), 0.0)
+        own_value, own_deviations = objective(problem, own_norm, own_scores, guess)
+        # Coefficients that prove their own bound are worth more than a last digit.
+        if own_value < value - _WORTH_INFEASIBLE * max(1.0, abs(value)):
+            value, deviations, point = own_value, own_deviations, own
+            scores, squared_norm = own_scores, own_norm
     if relative_gap(value, bound) <= intercept_within:
         guess = best_intercept(scores, y, problem.costs, guess)
         value, deviations = objective(problem, squared_norm, scores, guess)
-    return Certificate(value, bound, feasible, guess, deviations, chosen)
+    return Certificate(value, bound, point, guess, deviations, chosen)
 
 
 def certificate(

@@ -616,7 +616,7 @@ class _Referee:
         if estimate <= _CONVERGED * self._tol and (polishing or gap > self._tol):
             # alpha(w, b) is the better point where w says little about it, as when w = 0, and
             # where the coefficients have gathered the rounding of many steps.
-            gap = min(gap, self._consider(iterate.dual, iterate))
+            gap = min(gap, self._consider(iterate.dual, iterate, iterate.w.coef))
         if gap <= self._tol:
             if not polishing:
                 self._satisfied_at = iterate.n_iter
@@ -624,7 +624,9 @@ class _Referee:
         else:
             self._judge_below = estimate * min(max(self._tol / gap, 0.1), 0.7)
 
-    def _consider(self, coef: FloatArray, iterate: Iterate) -> float:
+    def _consider(
+        self, coef: FloatArray, iterate: Iterate, classifier: FloatArray | None = None
+    ) -> float:
         """Gap proven by the dual point next to `coef`; the best certificate is kept."""
         dual = balanced_projection(self._task, coef)
         certificate = judge(
@@ -632,6 +634,7 @@ class _Referee:
             dual,
             iterate.intercept - self._task.operator.intercept_shift(dual),
             weight=iterate.w.weight if self._problem.features is not None else None,
+            coef=classifier,
             intercept_within=_WORTH_A_SEARCH * self._tol,
         )
         if self._best is None or certificate.gap < self._best.gap:
@@ -642,6 +645,6 @@ class _Referee:
         """The best certificate seen, after a look at the last iterate."""
         if self._satisfied_at is None:
             self._consider(iterate.w.coef, iterate)
-            self._consider(iterate.dual, iterate)
+            self._consider(iterate.dual, iterate, iterate.w.coef)
         assert self._best is not None
         return self._best
