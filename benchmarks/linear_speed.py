@@ -50,7 +50,7 @@ def compare(n_samples: int, C: float) -> float:
 def main(n_samples: int) -> None:
     print(machine())
     LinearOWASVC().fit(*data(500))
-    ratios = [compare(n_samples, C) for C in (0.001, 0.01, 0.1, 1.0, 10.0)]
+    ratios = [compare(n_samples, C) for C in (0.001, 0.01, 0.1, 1.0)]
     print(summary(f"LinearOWASVC / LinearSVC, n = {n_samples}", ratios))
     print("growth with n, C = 1:")
     for size in (3_000, 10_000, 30_000, 100_000):

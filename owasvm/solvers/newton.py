@@ -94,7 +94,7 @@ _CONVERGED = 0.01
 # Small problems are solved on to rounding level: a handful of steps of microseconds each buy
 # decision values that agree to seven digits with any other exact solution.
 _POLISH_SAMPLES = 256
-_POLISH_STEPS = 40
+_POLISH_STEPS = 200
 _POLISHED_GAP = 1e-13
 
 
