@@ -68,5 +68,5 @@ def test_falling_weights_need_a_solver_for_them():
     X, y = data(20)
     with pytest.raises(ValueError, match="miqp"):
         OWASVC(weights="trimmed", alpha=0.2).fit(X, y)
-    with pytest.raises(ValueError, match="non-decreasing|convex"):
+    with pytest.raises(ValueError, match=r"non-decreasing|convex"):
         OWASVC(weights="trimmed", alpha=0.2, solver="assignment").fit(X, y)

@@ -33,11 +33,11 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.optimality import Certificate, judge
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers import Callback, Settings
@@ -51,6 +51,7 @@ from owasvm.solvers._operators import (
     Vector,
 )
 from owasvm.solvers._rank_loss import ProxPoint, RankLoss, rank_loss
+from owasvm.solvers._referee import ROUNDING, Referee
 
 FloatArray = NDArray[np.float64]
 
@@ -63,12 +64,10 @@ _FIRST_COST_PENALTY = (1e-5, 1e2)
 # The last penalty, in the same units: the larger of both, beyond which digits are lost.
 _MAX_PENALTY = 1e10
 _MAX_COST_PENALTY = 1e5
-# A warm start resumes at this share of the last penalty; closer to 1 than the next counts as on
-# the margin.
+# A warm start resumes at this share of the last penalty; slacks below the second number count as
+# on the margin.
 _RESTART_SHARE = 0.1
 _ON_MARGIN = 1e-4
-# Gaps below this, relative to the objective, are rounding.
-_ROUNDING = 1e-14
 # An inner loop ends when its residual is this share of the movement of the multiplier.
 _INNER_SHARE = 1.0
 _MAX_INNER_STEPS = 30
@@ -81,21 +80,9 @@ _MAX_LINE_EVALUATIONS = 40
 # its first value.
 _STILL_FALLING = 0.5
 _MAX_STEP = 1e6
-_MAX_BALANCE_EVALUATIONS = 20
-# Imbalance of a dual point, relative to its sum, that is left to the final repair.
-_BALANCED = 1e-13
 # Relative accuracy of iteratively solved Newton systems, tightened with the gap.
 _LOOSEST_SYSTEM = 1e-4
 _TIGHTEST_SYSTEM = 1e-9
-# The exact intercept is searched for once the gap without it is this close to the tolerance.
-_WORTH_A_SEARCH = 3.0
-# An estimated gap of this share of the tolerance should have been proven by now.
-_CONVERGED = 0.01
-# Small problems are solved on to rounding level: a handful of steps of microseconds each buy
-# decision values that agree to seven digits with any other exact solution.
-_POLISH_SAMPLES = 256
-_POLISH_STEPS = 200
-_POLISHED_GAP = 1e-13
 
 
 @dataclass
@@ -129,7 +116,7 @@ class ConvexTask:
         """Coefficients of the w that the gradient asks for at `dual`."""
         return dual if self.linear is None else dual - self.linear
 
-    @property
+    @cached_property
     def first_penalty(self) -> float:
         """Where the penalty starts."""
         curvature = max(self.operator.mean_diagonal(), 1e-300)
@@ -138,7 +125,7 @@ class ConvexTask:
             max(_CURVATURE_PENALTY / (curvature * self.loss.mean_cost), low), high
         )
 
-    @property
+    @cached_property
     def max_penalty(self) -> float:
         """Where the penalty ends."""
         curvature = max(self.operator.mean_diagonal(), 1e-300)
@@ -438,68 +425,11 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             iterate.n_iter += 1
         iterate.dual = inner.point.dual.copy()
         growth = _penalty_growth(steps, iterate.gap / max(last_gap, 1e-300))
-        if stuck or iterate.gap <= _ROUNDING * max(1.0, iterate.objective):
+        if stuck or iterate.gap <= ROUNDING * max(1.0, iterate.objective):
             # alpha = a + penalty * u carries the rounding of u times the penalty.
             growth = 0.1
         iterate.penalty = max(min(iterate.penalty * growth, task.max_penalty), task.first_penalty)
         last_gap = iterate.gap
-
-
-def balanced_projection(task: ConvexTask, coef: FloatArray) -> FloatArray:
-    """The point of P nearest to `coef` along ``coef - t s y`` with ``y'a = 0``.
-
-    Near the end the coefficients of w are a far better dual point than alpha(w, b): the Newton
-    steps keep them balanced, and they leave P by very little.
-    """
-    y, mass = task.y, task.loss.mass
-    density = coef if mass is None else coef / mass
-    point = ProxPoint(y.size)
-
-    def imbalance(shift: float) -> float:
-        task.loss.prox(density - shift * y, 1.0, point)
-        return float(y @ point.dual)
-
-    # A non-increasing piecewise linear function of the shift: bracket a zero, then close in.
-    low = high = 0.0
-    value_low = value_high = imbalance(0.0)
-    scale = float(point.dual.sum())
-    goal = _BALANCED * scale
-    n_free = max(int(np.count_nonzero(point.block >= 0)), 1)
-    reach = 2.0 * value_low / n_free
-    for _ in range(_MAX_BALANCE_EVALUATIONS):
-        if value_low >= -goal and value_high <= goal:
-            break
-        if reach > 0:
-            low, value_low = high, value_high
-            high += reach
-            value_high = imbalance(high)
-        else:
-            high, value_high = low, value_low
-            low += reach
-            value_low = imbalance(low)
-        reach *= 4.0
-    last_side = 0
-    for _ in range(_MAX_BALANCE_EVALUATIONS):
-        if min(abs(value_low), abs(value_high)) <= goal or not value_low > value_high:
-            break
-        middle = low + value_low * (high - low) / (value_low - value_high)
-        value = imbalance(middle)
-        side = 1 if value > 0 else -1
-        if abs(value) <= goal:
-            return point.dual
-        if side > 0:
-            low, value_low = middle, value
-        else:
-            high, value_high = middle, value
-        # Illinois rule, as in the line search.
-        if side == last_side:
-            if side > 0:
-                value_high *= 0.5
-            else:
-                value_low *= 0.5
-        last_side = side
-    imbalance(low if abs(value_low) <= abs(value_high) else high)
-    return point.dual
 
 
 def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = None) -> Solution:
@@ -521,7 +451,7 @@ def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = N
     start = cold_start(task) if known is None else start_from(task, known)
     iterate = start
     built = time.perf_counter()
-    referee = _Referee(problem, task, settings.tol)
+    referee = Referee(problem, task, settings.tol)
     status = Status.ITERATION_LIMIT
     try:
         for iterate in iterates(task, start):
@@ -576,75 +506,3 @@ def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool
         "time": elapsed,
     }
     return callback(info) is not False
-
-
-class _Referee:
-    """Decides when an iterate will do, by certificates from :mod:`owasvm.optimality` alone.
-
-    A certificate costs about as much as a step, so it is asked for when the estimated gap is low
-    enough, and again only when it has fallen as much as the last certificate lacked.
-    """
-
-    def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float) -> None:
-        self._problem = problem
-        self._task = task
-        self._tol = tol
-        self._best: Certificate | None = None
-        self._judge_below = tol
-        self._judged_at = np.nan
-        self._satisfied_at: int | None = None
-        self._polish = problem.n_samples <= _POLISH_SAMPLES
-
-    def is_satisfied(self, iterate: Iterate) -> bool:
-        """Whether to stop here."""
-        estimate = iterate.gap / max(1.0, abs(iterate.objective))
-        # At rounding level a smaller penalty may still help where a smaller estimate cannot.
-        cooled = estimate <= _ROUNDING and iterate.penalty != self._judged_at
-        if estimate <= self._judge_below or cooled:
-            self._judge(iterate, estimate)
-        if self._satisfied_at is None:
-            return False
-        assert self._best is not None
-        polished = not self._polish or self._best.gap <= _POLISHED_GAP
-        return polished or iterate.n_iter >= self._satisfied_at + _POLISH_STEPS
-
-    def _judge(self, iterate: Iterate, estimate: float) -> None:
-        """Ask for certificates, and decide when to ask again."""
-        self._judged_at = iterate.penalty
-        gap = self._consider(iterate.w.coef, iterate)
-        polishing = self._satisfied_at is not None
-        if estimate <= _CONVERGED * self._tol and (polishing or gap > self._tol):
-            # alpha(w, b) is the better point where w says little about it, as when w = 0, and
-            # where the coefficients have gathered the rounding of many steps.
-            gap = min(gap, self._consider(iterate.dual, iterate, iterate.w.coef))
-        if gap <= self._tol:
-            if not polishing:
-                self._satisfied_at = iterate.n_iter
-            self._judge_below = 0.1 * estimate
-        else:
-            self._judge_below = estimate * min(max(self._tol / gap, 0.1), 0.7)
-
-    def _consider(
-        self, coef: FloatArray, iterate: Iterate, classifier: FloatArray | None = None
-    ) -> float:
-        """Gap proven by the dual point next to `coef`; the best certificate is kept."""
-        dual = balanced_projection(self._task, coef)
-        certificate = judge(
-            self._problem,
-            dual,
-            iterate.intercept - self._task.operator.intercept_shift(dual),
-            weight=iterate.w.weight if self._problem.features is not None else None,
-            coef=classifier,
-            intercept_within=_WORTH_A_SEARCH * self._tol,
-        )
-        if self._best is None or certificate.gap < self._best.gap:
-            self._best = certificate
-        return certificate.gap
-
-    def verdict(self, iterate: Iterate) -> Certificate:
-        """The best certificate seen, after a look at the last iterate."""
-        if self._satisfied_at is None:
-            self._consider(iterate.w.coef, iterate)
-            self._consider(iterate.dual, iterate, iterate.w.coef)
-        assert self._best is not None
-        return self._best

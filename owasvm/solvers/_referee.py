@@ -1,0 +1,170 @@
+"""When a Newton iterate will do: dual points next to it, certificates, polishing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.optimality import Certificate, judge
+from owasvm.problem import OWAProblem
+from owasvm.solvers._rank_loss import ProxPoint
+
+if TYPE_CHECKING:
+    from owasvm.solvers.newton import ConvexTask, Iterate
+
+FloatArray = NDArray[np.float64]
+
+# Gaps below this, relative to the objective, are rounding.
+ROUNDING = 1e-14
+_MAX_BALANCE_EVALUATIONS = 20
+# Imbalance of a dual point, relative to its sum, that is left to the final repair.
+_BALANCED = 1e-13
+# The exact intercept is searched for once the gap without it is this close to the tolerance.
+_WORTH_A_SEARCH = 3.0
+# An estimated gap of this share of the tolerance should have been proven by now.
+_CONVERGED = 0.01
+# Small problems are solved on to rounding level: most often a handful of cheap steps buy decision
+# values, not only objectives, that agree with those of any other exact solution.
+_POLISH_SAMPLES = 256
+_POLISH_STEPS = 200
+_POLISHED_GAP = 1e-13
+
+
+def balanced_projection(task: ConvexTask, coef: FloatArray) -> FloatArray:
+    """The point of P nearest to `coef` along ``coef - t s y`` with ``y'a = 0``.
+
+    Near the end the coefficients of w are a far better dual point than alpha(w, b): the Newton
+    steps keep them balanced, and they leave P by very little.
+    """
+    y, mass = task.y, task.loss.mass
+    density = coef if mass is None else coef / mass
+    point = ProxPoint(y.size)
+
+    def imbalance(shift: float) -> float:
+        task.loss.prox(density - shift * y, 1.0, point)
+        return float(y @ point.dual)
+
+    # A non-increasing piecewise linear function of the shift: bracket a zero, then close in.
+    low = high = 0.0
+    value_low = value_high = imbalance(0.0)
+    scale = float(point.dual.sum())
+    goal = _BALANCED * scale
+    n_free = max(int(np.count_nonzero(point.block >= 0)), 1)
+    reach = 2.0 * value_low / n_free
+    for _ in range(_MAX_BALANCE_EVALUATIONS):
+        if value_low >= -goal and value_high <= goal:
+            break
+        if reach > 0:
+            low, value_low = high, value_high
+            high += reach
+            value_high = imbalance(high)
+        else:
+            high, value_high = low, value_low
+            low += reach
+            value_low = imbalance(low)
+        reach *= 4.0
+    last_side = 0
+    for _ in range(_MAX_BALANCE_EVALUATIONS):
+        if min(abs(value_low), abs(value_high)) <= goal or not value_low > value_high:
+            break
+        middle = low + value_low * (high - low) / (value_low - value_high)
+        value = imbalance(middle)
+        side = 1 if value > 0 else -1
+        if abs(value) <= goal:
+            return point.dual
+        if side > 0:
+            low, value_low = middle, value
+        else:
+            high, value_high = middle, value
+        # Illinois rule, as in the line search.
+        if side == last_side:
+            if side > 0:
+                value_high *= 0.5
+            else:
+                value_low *= 0.5
+        last_side = side
+    imbalance(low if abs(value_low) <= abs(value_high) else high)
+    return point.dual
+
+
+class Referee:
+    """Decides when an iterate will do, by certificates from :mod:`owasvm.optimality` alone.
+
+    A certificate costs about as much as a step, so it is asked for when the estimated gap is low
+    enough, and again only when it has fallen as much as the last certificate lacked.
+    """
+
+    def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float) -> None:
+        self._problem = problem
+        self._task = task
+        self._tol = tol
+        self._best: Certificate | None = None
+        self._self_proven = True
+        self._judge_below = tol
+        self._judged_at = np.nan
+        self._satisfied_at: int | None = None
+        self._polish = problem.n_samples <= _POLISH_SAMPLES
+
+    def is_satisfied(self, iterate: Iterate) -> bool:
+        """Whether to stop here."""
+        estimate = iterate.gap / max(1.0, abs(iterate.objective))
+        # At rounding level a smaller penalty may still help where a smaller estimate cannot.
+        cooled = estimate <= ROUNDING and iterate.penalty != self._judged_at
+        if estimate <= self._judge_below or cooled:
+            self._judge(iterate, estimate)
+        if self._satisfied_at is None:
+            return False
+        assert self._best is not None
+        finished = self._self_proven and self._best.gap <= _POLISHED_GAP
+        polished = finished or not self._polish
+        return polished or iterate.n_iter >= self._satisfied_at + _POLISH_STEPS
+
+    def _judge(self, iterate: Iterate, estimate: float) -> None:
+        """Ask for certificates, and decide when to ask again."""
+        self._judged_at = iterate.penalty
+        gap = self._consider(iterate.w.coef, iterate)
+        polishing = self._satisfied_at is not None
+        if estimate <= _CONVERGED * self._tol and (polishing or gap > self._tol):
+            # alpha(w, b) is the better point where w says little about it, as when w = 0, and
+            # where the coefficients have gathered the rounding of many steps.
+            gap = min(gap, self._consider(iterate.dual, iterate))
+            if gap > self._tol:
+                # No single point proves itself: w as it is, and the bound of alpha.
+                gap = min(gap, self._consider(iterate.dual, iterate, iterate.w.coef))
+        if gap <= self._tol:
+            if not polishing:
+                self._satisfied_at = iterate.n_iter
+            self._judge_below = 0.1 * estimate
+        else:
+            self._judge_below = estimate * min(max(self._tol / gap, 0.1), 0.7)
+
+    def _consider(
+        self, coef: FloatArray, iterate: Iterate, classifier: FloatArray | None = None
+    ) -> float:
+        """Gap proven by the dual point next to `coef`; the best certificate is kept."""
+        dual = balanced_projection(self._task, coef)
+        certificate = judge(
+            self._problem,
+            dual,
+            iterate.intercept - self._task.operator.intercept_shift(dual),
+            weight=iterate.w.weight if self._problem.features is not None else None,
+            coef=classifier,
+            intercept_within=_WORTH_A_SEARCH * self._tol,
+        )
+        # A point that proves itself is preferred to a classifier with the bound of another point.
+        redeemed = not self._self_proven and classifier is None and certificate.gap <= self._tol
+        if self._best is None or certificate.gap < self._best.gap or redeemed:
+            self._best = certificate
+            self._self_proven = classifier is None
+        return certificate.gap
+
+    def verdict(self, iterate: Iterate) -> Certificate:
+        """The best certificate seen, after a look at the last iterate."""
+        if self._satisfied_at is None:
+            self._consider(iterate.w.coef, iterate)
+            self._consider(iterate.dual, iterate)
+            self._consider(iterate.dual, iterate, iterate.w.coef)
+        assert self._best is not None
+        return self._best
