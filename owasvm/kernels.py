@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -35,7 +36,8 @@ KERNELS: tuple[str, ...] = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 _EPS = float(np.finfo(np.float64).eps)
 _BLOCK_ENTRIES = 2**23  # kernel values held at a time: 64 MiB
-_TILE = 256  # rows and columns compared at a time, so that both stay in the cache
+_TILE = 32  # rows and columns compared at a time, so that both stay in the cache
+_ROUNDING = 64 * _EPS  # what double precision leaves behind
 _LARGEST_ASYMMETRY = 1e-7  # relative; what single precision leaves behind
 
 
@@ -235,16 +237,23 @@ def _checked_values(values: Any, shape: tuple[int, int]) -> FloatArray:
     return matrix
 
 
-def _symmetric(gram: FloatArray) -> FloatArray:
-    """The matrix itself, or its symmetric part where the two halves differ by rounding."""
+@njit(cache=True)
+def _largest_asymmetry(gram: FloatArray) -> float:
+    """Largest difference of an entry and its mirror image, tile by tile."""
     n_samples = gram.shape[0]
-    asymmetry = 0.0
+    largest = 0.0
     for top in range(0, n_samples, _TILE):
         for left in range(top, n_samples, _TILE):
-            upper = gram[top : top + _TILE, left : left + _TILE]
-            lower = gram[left : left + _TILE, top : top + _TILE]
-            asymmetry = max(asymmetry, float(np.max(np.abs(upper - lower.T))))
-    if asymmetry == 0.0:
+            for i in range(top, min(top + _TILE, n_samples)):
+                for j in range(max(left, i + 1), min(left + _TILE, n_samples)):
+                    largest = max(largest, abs(gram[i, j] - gram[j, i]))
+    return largest
+
+
+def _symmetric(gram: FloatArray) -> FloatArray:
+    """The matrix itself, or its symmetric part where the halves differ by more than rounding."""
+    asymmetry = _largest_asymmetry(np.ascontiguousarray(gram))
+    if asymmetry <= _ROUNDING * float(np.max(np.abs(gram.diagonal()))):
         return gram
     largest = float(np.max(np.abs(gram)))
     if asymmetry > _LARGEST_ASYMMETRY * largest:

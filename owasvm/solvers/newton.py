@@ -69,7 +69,7 @@ _MAX_COST_PENALTY = 1e5
 _RESTART_SHARE = 0.1
 _ON_MARGIN = 1e-4
 # An inner loop ends when its residual is this share of the movement of the multiplier.
-_INNER_SHARE = 1.0
+_INNER_SHARE = 0.5
 _MAX_INNER_STEPS = 30
 # An inner problem is solved when its errors are this share of the gap: the multiplier must move.
 _SOLVED = 1e-8
