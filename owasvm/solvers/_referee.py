@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from owasvm.optimality import Certificate, judge
 from owasvm.problem import OWAProblem
+from owasvm.solvers._bracket import Bracket
 from owasvm.solvers._rank_loss import ProxPoint
 
 if TYPE_CHECKING:
@@ -42,50 +43,39 @@ def balanced_projection(task: ConvexTask, coef: FloatArray) -> FloatArray:
     density = coef if mass is None else coef / mass
     point = ProxPoint(y.size)
 
-    def imbalance(shift: float) -> float:
+    def surplus(shift: float) -> float:
+        """``-y'a`` at a shift, which never falls with it; leaves the point there."""
         task.loss.prox(density - shift * y, 1.0, point)
-        return float(y @ point.dual)
+        return -float(y @ point.dual)
 
-    # A non-increasing piecewise linear function of the shift: bracket a zero, then close in.
-    low = high = 0.0
-    value_low = value_high = imbalance(0.0)
-    scale = float(point.dual.sum())
-    goal = _BALANCED * scale
+    first = surplus(0.0)
+    bracket = Bracket(0.0, first, 0.0, first)
+    goal = _BALANCED * float(point.dual.sum())
     n_free = max(int(np.count_nonzero(point.block >= 0)), 1)
-    reach = 2.0 * value_low / n_free
+    reach = -2.0 * first / n_free
     for _ in range(_MAX_BALANCE_EVALUATIONS):
-        if value_low >= -goal and value_high <= goal:
+        if bracket.value_low <= goal and bracket.value_high >= -goal:
             break
         if reach > 0:
-            low, value_low = high, value_high
-            high += reach
-            value_high = imbalance(high)
+            bracket.low, bracket.value_low = bracket.high, bracket.value_high
+            bracket.high += reach
+            bracket.value_high = surplus(bracket.high)
         else:
-            high, value_high = low, value_low
-            low += reach
-            value_low = imbalance(low)
+            bracket.high, bracket.value_high = bracket.low, bracket.value_low
+            bracket.low += reach
+            bracket.value_low = surplus(bracket.low)
         reach *= 4.0
-    last_side = 0
     for _ in range(_MAX_BALANCE_EVALUATIONS):
-        if min(abs(value_low), abs(value_high)) <= goal or not value_low > value_high:
+        nearest = min(abs(bracket.value_low), abs(bracket.value_high))
+        if nearest <= goal or not bracket.value_low < bracket.value_high:
             break
-        middle = low + value_low * (high - low) / (value_low - value_high)
-        value = imbalance(middle)
-        side = 1 if value > 0 else -1
+        middle = bracket.crossing()
+        value = surplus(middle)
         if abs(value) <= goal:
             return point.dual
-        if side > 0:
-            low, value_low = middle, value
-        else:
-            high, value_high = middle, value
-        # Illinois rule, as in the line search.
-        if side == last_side:
-            if side > 0:
-                value_high *= 0.5
-            else:
-                value_low *= 0.5
-        last_side = side
-    imbalance(low if abs(value_low) <= abs(value_high) else high)
+        bracket.narrow(middle, value)
+    closer_low = abs(bracket.value_low) <= abs(bracket.value_high)
+    surplus(bracket.low if closer_low else bracket.high)
     return point.dual
 
 

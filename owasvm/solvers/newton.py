@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers import Callback, Settings
+from owasvm.solvers._bracket import Bracket
 from owasvm.solvers._newton_kernels import change_along, list_active, shifted_point
 from owasvm.solvers._operators import (
     MAX_INTERCEPT_STEP,
@@ -284,27 +285,14 @@ class _Inner:
             slope = self._slope(step, iterate, direction)
         if slope <= goal:
             return step
-        high, slope_high = step, slope
-        last_side = 0
+        bracket = Bracket(low, slope_low, step, slope)
         for _ in range(_MAX_LINE_EVALUATIONS):
-            step = low - slope_low * (high - low) / (slope_high - slope_low)
-            inset = 0.02 * (high - low)
-            step = min(max(step, low + inset), high - inset)
+            inset = 0.02 * (bracket.high - bracket.low)
+            step = min(max(bracket.crossing(), bracket.low + inset), bracket.high - inset)
             slope = self._slope(step, iterate, direction)
             if abs(slope) <= goal:
                 break
-            side = 1 if slope > 0 else -1
-            if side > 0:
-                high, slope_high = step, slope
-            else:
-                low, slope_low = step, slope
-            # Illinois rule: an end that stays twice loses half of its weight.
-            if side == last_side:
-                if side > 0:
-                    slope_low *= 0.5
-                else:
-                    slope_high *= 0.5
-            last_side = side
+            bracket.narrow(step, slope)
         return step
 
 
