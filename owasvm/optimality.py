@@ -7,9 +7,10 @@ primal
     :math:`\xi_i = \max(0, 1 - y_i f(x_i))`.
 dual
     :math:`D(a) = \sum_i a_i - \tfrac12 |w|^2 \le F(w', b')` for every (w', b') as soon as
-    ``y'a = 0`` and a lies in P(m), the set of :func:`owasvm.loss.project_dual`, where m are the
-    costs themselves when they do not fall, and else their largest non-decreasing minorant
-    ``m_k = min(c_k, c_{k+1}, ...)``.
+    ``y'a = 0``, ``a >= 0``, and the j largest entries of a sum to at most the last j costs, for
+    every j. Then ``a'xi`` never exceeds the ordered sum of ``xi``. For costs that do not fall this
+    is the set P(c) of :func:`owasvm.loss.project_dual`; for others it holds as well, and contains
+    P(m) for every non-decreasing minorant m (:mod:`owasvm.rank_split`).
 
 A point handed in is first made feasible, so the bound holds up to rounding whatever it was.
 """
@@ -113,7 +114,10 @@ def _polymatroid_excess(costs: RankCosts, dual: FloatArray) -> float:
     """Factor by which a non-negative `dual` exceeds the prefix sums that define P."""
     density = dual if costs.sample_weight is None else dual / costs.sample_weight
     order = np.argsort(-density, kind="stable")
-    bounds = np.cumsum(costs.minorant_largest_first(order))
+    if costs.sample_weight is not None and not costs.convex:
+        # Where the share function is not concave, sets between the prefixes are tighter still.
+        return np.inf if np.any(dual > 0.0) else 0.0
+    bounds = np.cumsum(costs.largest_first(order))
     totals = np.cumsum(dual[order])
     counted = bounds > 0.0
     if np.any(totals[~counted] > 0.0):
@@ -124,7 +128,7 @@ def _polymatroid_excess(costs: RankCosts, dual: FloatArray) -> float:
 def feasible_dual(
     problem: OWAProblem, dual: FloatArray, slack: FloatArray | None = None
 ) -> FloatArray:
-    """Nearby point of the dual feasible set: ``a`` in P(m), ``y'a = 0``.
+    """Nearby point of the dual feasible set: ``a`` in P, ``y'a = 0``.
 
     Negative entries are raised to 0, a point outside P is scaled into it, and the heavier class
     is lowered until the classes balance, which keeps the point in P. Lowering starts with the
@@ -175,7 +179,7 @@ def judge(
 
     For convex weights the coefficients are first made dual feasible, the classifier is that of the
     feasible point, and the intercept is replaced by the exact minimiser for w (the midpoint, when
-    it is an interval). Other weights keep both as they are; their bound is that of the minorant.
+    it is an interval). Other weights keep both as they are.
 
     The sum that gives w loses digits when large terms cancel, as they do for features far from
     unit scale or a large C, and small errors of w cost much when C is large. A solver may

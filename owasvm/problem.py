@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +22,9 @@ IntArray = NDArray[np.int64]
 # Fine enough to see where a share function bends, when sample weights are not whole numbers.
 _CONVEXITY_GRID = 4096
 _MAX_COPIES = 10**6
+# Copies written out at most, and the largest denominator of a proportion.
+_MAX_WRITTEN = 5000
+_MAX_RATIO = 10_000
 
 
 class RankCosts:
@@ -57,6 +62,8 @@ class RankCosts:
         sample_weight: ArrayLike | None = None,
     ) -> None:
         self.n_samples = n_samples
+        self.weights = weights
+        self.alpha = alpha
         self.C = _checked_C(C)
         self.sample_weight: FloatArray | None = None
         self.ascending: FloatArray | None = None
@@ -106,19 +113,6 @@ class RankCosts:
         else:
             costs = weights_in_order(self._share, counted[::-1])[::-1]
         return self.C * np.ascontiguousarray(costs)
-
-    def minorant_largest_first(self, order: IntArray) -> FloatArray:
-        """Costs largest first of the best non-decreasing minorant; the costs if they are convex.
-
-        ``m_k = min(c_k, c_{k+1}, ...)``: the ordered sum with m never exceeds that with c.
-        """
-        costs = self.largest_first(order)
-        if self.convex:
-            return costs
-        if self.sample_weight is not None:
-            # Per unit of sample weight; the order within a sample's copies is not known here.
-            return np.zeros(order.size)
-        return np.minimum.accumulate(costs)
 
 
 def _checked_C(C: float) -> float:
@@ -194,3 +188,42 @@ class OWAProblem:
             return self.gram @ signed
         assert self.features is not None
         return np.asarray(self.features @ (self.features.T @ signed)).ravel()
+
+    def with_copies(self) -> tuple[OWAProblem, IntArray]:
+        """The same problem with its sample weights written out as copies of the samples.
+
+        Sample weights in whole-number proportions become that many copies, C taking up the common
+        factor.
+
+        Returns
+        -------
+        problem : OWAProblem
+            A problem without sample weights.
+        index : ndarray of shape (n_copies,)
+            The sample every copy stands for.
+        """
+        mass = self.costs.sample_weight
+        if mass is None:
+            return self, np.arange(self.n_samples)
+        counts, unit = _whole_numbers(mass)
+        index = np.repeat(np.arange(self.n_samples), counts)
+        costs = RankCosts(index.size, self.costs.weights, self.costs.alpha, self.costs.C * unit)
+        features = None if self.features is None else self.features[index]
+        gram = None if self.gram is None else self.gram[np.ix_(index, index)]
+        return OWAProblem(self.y[index], costs, features, gram), index
+
+
+def _whole_numbers(mass: FloatArray) -> tuple[IntArray, float]:
+    """Whole numbers in the proportions of the masses, and what one of them weighs."""
+    ratios = [Fraction(value).limit_denominator(_MAX_RATIO) for value in mass / mass.min()]
+    common = math.lcm(*{ratio.denominator for ratio in ratios})
+    counts = np.array([int(ratio * common) for ratio in ratios], dtype=np.int64)
+    unit = float(mass.sum() / counts.sum())
+    if counts.sum() > _MAX_WRITTEN or not np.allclose(counts * unit, mass, rtol=1e-12, atol=0):
+        raise ValueError(
+            "With weights that fall somewhere, sample weights are written out as copies, and "
+            f"these would need {counts.sum()} of them, more than {_MAX_WRITTEN}. Use sample "
+            "weights in small whole-number proportions, weights that do not fall, or "
+            "TwoStepOWASVC."
+        )
+    return counts, unit

@@ -16,11 +16,13 @@ FloatArray = NDArray[np.float64]
 class Status(str, Enum):
     """How a solve ended.
 
-    ``optimal`` means that the gap reached the requested tolerance; the other three keep the best
-    point found, with a gap that is just as valid.
+    ``optimal`` means that the gap reached the requested tolerance, ``local`` that a local method
+    ended by itself before it did; the other three were stopped. All keep the best point found,
+    with a gap that is just as valid.
     """
 
     OPTIMAL = "optimal"
+    LOCAL = "local"
     TIME_LIMIT = "time_limit"
     ITERATION_LIMIT = "iteration_limit"
     INTERRUPTED = "interrupted"

@@ -58,6 +58,8 @@ class Settings:
 
 _LOADERS: dict[str, str] = {
     "newton": "owasvm.solvers.newton",
+    "branch-and-bound": "owasvm.solvers.branch_and_bound",
+    "dca": "owasvm.solvers.dca",
 }
 
 # The paper's models through outside solvers; they live in owasvm.models.SOLVERS.
@@ -88,9 +90,11 @@ def solve(
     problem : OWAProblem
         The problem.
     solver : str, default="auto"
-        One of :data:`SOLVERS`. "auto" is "newton" for non-decreasing weights. "assignment",
-        "ogryczak-tamir", "assignment-dual" (non-decreasing weights) and "miqp" (any weights, a few
-        dozen samples) are the paper's models, solved by the back-end ``options["backend"]``.
+        One of :data:`SOLVERS`. "auto" is "newton" for non-decreasing weights and
+        "branch-and-bound", to global optimality, for all others; "dca" finds a local solution for
+        them, with a bound on the global optimum. "assignment", "ogryczak-tamir",
+        "assignment-dual" (non-decreasing weights) and "miqp" (any weights, a few dozen samples)
+        are the paper's models, solved by the back-end ``options["backend"]``.
     tol, mip_gap, time_limit, max_iter, warm_start, callback, random_state, options
         See :class:`Settings`.
     verbose : int, default=0
@@ -117,14 +121,9 @@ def solve(
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}.")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive or None, got {time_limit!r}.")
-    name = "newton" if solver == "auto" else solver
-    if solver == "auto" and not problem.costs.convex:
-        raise ValueError(
-            "These weights fall somewhere, so the problem is not convex, and this version has no "
-            "fast solver for general weights yet. Use solver='miqp' for a few dozen samples, "
-            "weights that do not fall (owasvm.weights.is_convex tells), or TwoStepOWASVC, which "
-            "takes any weights."
-        )
+    name = solver
+    if solver == "auto":
+        name = "newton" if problem.costs.convex else "branch-and-bound"
     settings = Settings(
         tol=tol,
         mip_gap=mip_gap,

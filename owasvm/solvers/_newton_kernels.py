@@ -239,11 +239,14 @@ def projected_conjugate_gradients(
     smaller of its first norm and that of `linear`, within `budget` products.
     """
     # Where most samples are active, products with all of it cost less than a copy of a part.
+    length = np.sqrt(np.dot(constraint, constraint))
+    if length == 0.0:
+        # Tied blocks of one class each: nothing resists the intercept.
+        return np.zeros(active.size), 0.0, False
     explicit = 4 * active.size < 3 * y.size
     matrix = np.empty((0, 0))
     if explicit:
         matrix = gram_block(gram, means, y, root, active, offsets, ridge)
-    length = np.sqrt(np.dot(constraint, constraint))
     normal = constraint / length
     z = (demand / length) * normal
     if explicit:
@@ -263,7 +266,11 @@ def projected_conjugate_gradients(
             product = np.dot(matrix, direction)
         else:
             product = _active_product(gram, means, y, root, active, offsets, ridge, direction)
-        distance = squared / np.dot(direction, product)
+        curvature = np.dot(direction, product)
+        if curvature <= 0.0:
+            # Rounding has eaten the ridge.
+            break
+        distance = squared / curvature
         z += distance * direction
         image += distance * product
         residual -= distance * (product - np.dot(normal, product) * normal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from owasvm.problem import RankCosts
 from owasvm.solvers._sorting import (
+    CLIPPED,
     Workspace,
     make_workspace,
     prox_blocks,
@@ -101,24 +103,63 @@ class WeightedRankLoss:
         out.dual *= penalty
 
 
+class OffsetRankLoss:
+    """One rank group plus a hinge of its own for every sample.
+
+    ``Phi(u) = sum_k costs[k] max(u, 0)_(k) + sum_i offsets[i] max(u_i, 0)``.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n_samples,)
+        Ascending, non-decreasing costs by rank.
+    offsets : ndarray of shape (n_samples,)
+        Non-negative costs by sample.
+    """
+
+    mass: FloatArray | None = None
+
+    def __init__(self, costs: FloatArray, offsets: FloatArray) -> None:
+        self.ranked = PlainRankLoss(costs)
+        self.offsets = np.ascontiguousarray(offsets)
+        self.mean_cost = self.ranked.mean_cost + float(self.offsets.mean())
+
+    def value(self, slack: FloatArray) -> float:
+        return self.ranked.value(slack) + float(self.offsets @ np.maximum(slack, 0.0))
+
+    def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
+        # On positive slacks an offset is a linear term, so it shifts v; what it shifts beyond 0
+        # is clipped like what the ranked costs shift there.
+        positive = v > 0.0
+        shifted = np.where(positive, v - self.offsets / penalty, v)
+        self.ranked.prox(shifted, penalty, out)
+        out.dual[positive] += self.offsets[positive]
+        clipped = positive & (shifted <= 0.0)
+        out.prox[clipped] = 0.0
+        out.dual[clipped] = penalty * v[clipped]
+        out.block[clipped] = CLIPPED
+
+
 class GroupedRankLoss:
-    """Disjoint rank groups, each with its own non-decreasing costs.
+    """Disjoint rank groups, each with its own loss.
 
     Parameters
     ----------
     groups : list of ndarray
         Sample indices of each group; together every sample exactly once.
-    costs : list of ndarray
-        Ascending costs of each group.
+    losses : list of PlainRankLoss or OffsetRankLoss
+        The loss of each group.
     """
 
     mass: FloatArray | None = None
 
-    def __init__(self, groups: list[IntArray], costs: list[FloatArray]) -> None:
+    def __init__(
+        self, groups: list[IntArray], losses: Sequence[PlainRankLoss | OffsetRankLoss]
+    ) -> None:
         self._groups = groups
-        self._losses = [PlainRankLoss(group_costs) for group_costs in costs]
+        self._losses = losses
         self._points = [ProxPoint(group.size) for group in groups]
-        self.mean_cost = float(np.concatenate(costs).mean())
+        sizes = np.array([group.size for group in groups])
+        self.mean_cost = float(sizes @ [loss.mean_cost for loss in losses] / sizes.sum())
 
     def value(self, slack: FloatArray) -> float:
         return sum(

@@ -36,6 +36,8 @@ _POLISHED_GAP = 1e-13
 def balanced_projection(task: ConvexTask, coef: FloatArray) -> FloatArray:
     """The point of P nearest to `coef` along ``coef - t s y`` with ``y'a = 0``.
 
+    With a linear term e it is ``y'(a - e)`` that has to vanish.
+
     Near the end the coefficients of w are a far better dual point than alpha(w, b): the Newton
     steps keep them balanced, and they leave P by very little.
     """
@@ -44,9 +46,9 @@ def balanced_projection(task: ConvexTask, coef: FloatArray) -> FloatArray:
     point = ProxPoint(y.size)
 
     def surplus(shift: float) -> float:
-        """``-y'a`` at a shift, which never falls with it; leaves the point there."""
+        """``-y'(a - e)`` at a shift, which never falls with it; leaves the point there."""
         task.loss.prox(density - shift * y, 1.0, point)
-        return -float(y @ point.dual)
+        return -float(y @ task.target(point.dual))
 
     first = surplus(0.0)
     bracket = Bracket(0.0, first, 0.0, first)

@@ -32,7 +32,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -62,6 +62,8 @@ logger = logging.getLogger(__name__)
 # cost; beyond the larger one the loss is hardly smoothed any more.
 _CURVATURE_PENALTY = 1.0
 _FIRST_COST_PENALTY = (1e-5, 1e2)
+# Costs that are all 0 leave nothing to do; a penalty needs a scale all the same.
+_LEAST_COST = 1e-100
 # The last penalty, in the same units: the larger of both, beyond which digits are lost.
 _MAX_PENALTY = 1e10
 _MAX_COST_PENALTY = 1e5
@@ -84,6 +86,8 @@ _MAX_STEP = 1e6
 # Relative accuracy of iteratively solved Newton systems, tightened with the gap.
 _LOOSEST_SYSTEM = 1e-4
 _TIGHTEST_SYSTEM = 1e-9
+# An iterate whose gap fell to this share of the best one's is worth keeping a copy of.
+_WORTH_A_COPY = 0.5
 
 
 @dataclass
@@ -120,11 +124,10 @@ class ConvexTask:
     @cached_property
     def first_penalty(self) -> float:
         """Where the penalty starts."""
-        curvature = max(self.operator.mean_diagonal(), 1e-300)
+        curvature = max(self.operator.mean_diagonal(), _LEAST_COST)
         low, high = _FIRST_COST_PENALTY
-        return self.loss.mean_cost * min(
-            max(_CURVATURE_PENALTY / (curvature * self.loss.mean_cost), low), high
-        )
+        mean_cost = max(self.loss.mean_cost, _LEAST_COST)
+        return mean_cost * min(max(_CURVATURE_PENALTY / (curvature * mean_cost), low), high)
 
     @cached_property
     def max_penalty(self) -> float:
@@ -418,6 +421,31 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             growth = 0.1
         iterate.penalty = max(min(iterate.penalty * growth, task.max_penalty), task.first_penalty)
         last_gap = iterate.gap
+
+
+def minimised(task: ConvexTask, start: Iterate, accuracy: float, max_iter: int) -> Iterate:
+    """The iterate whose estimated gap is below `accuracy`, relative to its objective.
+
+    For callers that judge the outcome in their own way. The iterate owns its arrays. When the
+    limit is met first it is the best of those seen, up to a factor in the gap.
+    """
+    best: Iterate | None = None
+    for current in iterates(task, start):
+        small = accuracy * max(1.0, abs(current.objective))
+        if current.gap <= small:
+            return _snapshot(current)
+        if best is None or current.gap <= _WORTH_A_COPY * best.gap:
+            best = _snapshot(current)
+        if current.n_iter >= max_iter:
+            break
+    assert best is not None
+    return best
+
+
+def _snapshot(iterate: Iterate) -> Iterate:
+    """A copy that further steps leave alone."""
+    w = Vector(iterate.w.coef.copy(), iterate.w.response.copy(), iterate.w.weight.copy())
+    return replace(iterate, w=w, dual=iterate.dual.copy(), slack=iterate.slack.copy())
 
 
 def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = None) -> Solution:

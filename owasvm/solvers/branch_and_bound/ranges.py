@@ -1,0 +1,53 @@
+r"""Where a better classifier can be at all.
+
+Any (w, b) with an objective below U has :math:`|w| \le \sqrt{2U}`, lies in the ball around the
+solution of a convex problem below ours, :math:`|w - w_a|^2 \le 2 (U - D(a))`, and an intercept
+that does not send a whole class beyond what U allows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.problem import OWAProblem
+from owasvm.rank_split import tail_sums
+from owasvm.solvers.branch_and_bound.geometry import CentredData
+from owasvm.solvers.dca import MinorantSearch
+
+FloatArray = NDArray[np.float64]
+
+
+def intercept_range(problem: OWAProblem, data: CentredData, upper: float) -> tuple[float, float]:
+    """Centred intercepts at which an objective below `upper` is possible.
+
+    If b is large, every negative sample deviates by at least ``1 + b - |w| |phi(x_i)|``, and these
+    deviations cost the sum of as many last costs each unit.
+    """
+    costs = problem.costs.ascending
+    assert costs is not None
+    sums = tail_sums(costs)
+    reach = float(np.sqrt(2.0 * upper) * data.norms.max())
+    ends = []
+    for sign in (-1.0, 1.0):
+        charge = float(sums[int(np.count_nonzero(problem.y == -sign))])
+        # Without a charge w = 0, b = sign costs nothing, and `upper` is 0 already.
+        ends.append(sign * (upper / max(charge, 1e-300) - 1.0 + reach))
+    return min(ends[0], ends[1]), max(ends[0], ends[1])
+
+
+def slack_ranges(
+    problem: OWAProblem, data: CentredData, upper: float
+) -> tuple[FloatArray, FloatArray]:
+    """Slacks ``1 - y_i f(x_i)`` at which an objective below `upper` is possible."""
+    low, high = intercept_range(problem, data, upper)
+    reach = np.sqrt(2.0 * upper) * data.norms
+    ends = problem.y * low, problem.y * high
+    return 1.0 - np.maximum(*ends) - reach, 1.0 - np.minimum(*ends) + reach
+
+
+def ball(data: CentredData, search: MinorantSearch, upper: float) -> tuple[FloatArray, float]:
+    """Coordinates of the centre along all directions, and radius, of the ball that holds w."""
+    bound = search.best.solution
+    centre = data.coordinates(bound.dual, bound.intercept, data.n_directions)[1:]
+    return centre, float(np.sqrt(2.0 * max(upper - bound.lower_bound, 0.0)))

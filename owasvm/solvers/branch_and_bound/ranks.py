@@ -1,0 +1,154 @@
+r"""Branching on who gets which cost, for few samples or few different costs.
+
+Write the costs as ``c = p + r``, p the rises added up, r non-increasing. By the rearrangement
+inequality ``Phi_r`` is the smallest of the sums ``sum_i r_pi(i) xi_i`` over all permutations, so
+
+.. math:: \min F = \min_\pi \min_{w, b}\ \tfrac12 |w|^2 + \Phi_p(\xi) + \sum_i r_{\pi(i)} \xi_i ,
+
+with no condition on the order of the deviations. A negative entry contributes ``-|r| xi``, the
+smaller of 0 and ``-|r| u``: two convex cases.
+
+A node has handed out the entries of the largest ranks. All others get the smallest entry that is
+left, if it is positive; negative ones are left with p, as costs of the last ranks, below which
+there is a non-decreasing minorant. That is a convex problem; with equal entries left it is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.problem import OWAProblem
+from owasvm.rank_split import pointwise_minorant, rising_part
+from owasvm.solvers import newton
+from owasvm.solvers._operators import Operator
+from owasvm.solvers._rank_loss import OffsetRankLoss
+from owasvm.solvers._referee import balanced_projection
+from owasvm.solvers.branch_and_bound.tree import Node, Tree
+from owasvm.solvers.dca import Candidate, evaluate
+
+FloatArray = NDArray[np.float64]
+
+_MAX_STEPS = 1000
+# Accuracy of the convex problems that decide.
+_EXACT = 1e-9
+
+
+def log_assignments(costs: FloatArray) -> float:
+    """Logarithm of the number of ways to hand out the falling part."""
+    falling = costs - rising_part(costs)
+    _, counts = np.unique(np.round(falling, 14), return_counts=True)
+    ways = math.lgamma(costs.size + 1) - sum(math.lgamma(count + 1) for count in counts)
+    return ways + math.log(2.0) * float(np.count_nonzero(falling < 0.0))
+
+
+@dataclass
+class RankNode(Node):
+    """Samples that took the largest ranks, the largest first.
+
+    ``counted`` says of each whether its entry acts; only negative ones may not.
+    """
+
+    samples: tuple[int, ...]
+    counted: tuple[bool, ...]
+    start: newton.Iterate | None
+
+
+class RankBranching:
+    """Hands out the falling part of the costs from the largest rank down.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        The problem.
+    operator : Operator
+        Its data, not centred: negative entries add a linear term.
+    accuracy : float
+        Relative accuracy of the convex problems.
+    """
+
+    def __init__(self, problem: OWAProblem, operator: Operator, accuracy: float) -> None:
+        costs = problem.costs.ascending
+        assert costs is not None
+        self._problem = problem
+        self._operator = operator
+        self._accuracy = accuracy
+        self._rising = rising_part(costs)
+        falling = costs - self._rising
+        # Differences of rounding size would only multiply the ways to hand them out.
+        falling[np.abs(falling) <= 1e-14 * float(costs.max())] = 0.0
+        self._falling = falling[::-1]
+
+    def root(self) -> RankNode:
+        """Nobody has a rank yet."""
+        return RankNode(0.0, (), (), None)
+
+    def expand(self, node: RankNode, tree: Tree) -> Sequence[RankNode]:
+        """Bound a node; close it, or hand out the next entry in all ways."""
+        tree.n_nodes += 1
+        left = self._falling[len(node.samples) :]
+        exact = left.size == 0 or (left[0] >= 0.0 and left[-1] <= left[0])
+        bound, candidate, iterate = self._bounded(node, _EXACT if exact else self._accuracy)
+        tree.propose(candidate)
+        bound = max(bound, node.bound)
+        if exact or bound >= tree.target:
+            return [RankNode(bound, node.samples, node.counted, None, settled=exact)]
+        return self._children(node, bound, iterate)
+
+    def _children(self, node: RankNode, bound: float, iterate: newton.Iterate) -> list[RankNode]:
+        taken = len(node.samples)
+        entry = self._falling[taken]
+        # Equal entries are interchangeable: hand them out in the order of the samples.
+        same = taken > 0 and self._falling[taken - 1] == entry
+        first = node.samples[-1] + 1 if same else 0
+        cases = (True, False) if entry < 0.0 else (True,)
+        return [
+            RankNode(bound, (*node.samples, sample), (*node.counted, counted), iterate)
+            for sample in range(first, self._problem.n_samples)
+            if sample not in node.samples
+            for counted in cases
+        ]
+
+    def _bounded(self, node: RankNode, accuracy: float) -> tuple[float, Candidate, newton.Iterate]:
+        problem = self._problem
+        n_samples = problem.n_samples
+        taken = len(node.samples)
+        left = self._falling[taken:]
+        offsets = np.full(n_samples, max(float(left[0]), 0.0) if left.size else 0.0)
+        linear = np.zeros(n_samples)
+        for sample, entry, counted in zip(node.samples, self._falling, node.counted, strict=False):
+            offsets[sample] = max(entry, 0.0)
+            linear[sample] = -entry if counted and entry < 0.0 else 0.0
+        negative = np.minimum(left, 0.0)
+        charged = self._rising.copy()
+        charged[n_samples - negative.size :] += negative[::-1]
+        ranked = pointwise_minorant(np.maximum(charged, 0.0))
+        task = newton.ConvexTask(
+            self._operator,
+            problem.y,
+            OffsetRankLoss(ranked, offsets),
+            np.ones(n_samples),
+            linear if linear.any() else None,
+        )
+        start = newton.cold_start(task)
+        if node.start is not None and task.linear is None:
+            start.w = self._operator.vector(node.start.w.coef.copy())
+            start.intercept = node.start.intercept
+            start.dual = np.maximum(node.start.w.coef, 0.0)
+        iterate = newton.minimised(task, start, accuracy, _MAX_STEPS)
+        # Where w says little about its coefficients, as at w = 0, the multiplier says more.
+        bounds = []
+        candidates = []
+        for guess in (iterate.w.coef + linear, iterate.dual):
+            coef = balanced_projection(task, guess)
+            vector = self._operator.vector(coef - linear)
+            total = float(coef.sum() - linear.sum())
+            bounds.append(total - 0.5 * self._operator.inner(vector, vector))
+            candidates.append(evaluate(problem, coef - linear, iterate.intercept))
+        bound = max(*bounds, 0.0)
+        candidate = min(candidates, key=lambda one: one.objective)
+        return bound, candidate, iterate

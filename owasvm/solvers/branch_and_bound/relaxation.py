@@ -1,0 +1,405 @@
+r"""Convex relaxation of a node, and the bound it proves.
+
+A node holds intervals of the coordinates (:mod:`~owasvm.solvers.branch_and_bound.geometry`) and of
+every slack. With the coordinates fixed the relaxation is
+
+.. math:: \min_{w_\perp}\ \tfrac12 |w_\perp|^2 + \Phi_p(\xi) + \sum_i \tilde h_i(u_i),
+
+where ``rho_i/2 u^2 + h~_i(u)`` is the convex envelope of ``rho_i/2 u^2 + h(u_+)`` on the interval
+of ``u_i`` (:mod:`owasvm.separable` has h, p and rho). It is convex although ``h~`` is not, so that
+linearising ``h~`` again and again leads to its minimum: each round is a convex OWA-SVM with one
+more hinge a sample. The bound itself does not depend on how well that is done.
+
+The counts at which h touches are those of the relaxed solution: a sample in the middle of a
+segment of the envelope counts as a mixture of both ends. That makes round after round better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from owasvm.loss import project_dual
+from owasvm.problem import OWAProblem
+from owasvm.separable import Layers, SampleMinima, make_layers, sample_minima, tightened
+from owasvm.solvers import newton
+from owasvm.solvers._operators import Vector
+from owasvm.solvers._rank_loss import OffsetRankLoss
+from owasvm.solvers.branch_and_bound.geometry import Frame
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Points of the coarse grid on which envelopes are looked for.
+_COARSE = 120
+# Layers above the largest deviation, and how far they reach at most, in multiples of it.
+_N_TAIL = 12
+_TAIL_REACH = 8.0
+# Up to here the ends of all intervals become levels too, so that separated samples are exact.
+_EXACT_SAMPLES = 64
+# Intervals are worth tightening when a bound lacks at most what so many samples cost.
+_WORTH_TIGHTENING = 4.0
+# A warm start resumes at this share of the last penalty.
+_RESTART = 0.1
+_MAX_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Split:
+    """Costs as ``p + r``: `rising` is p, `tail` a convex function below the tail sums of r."""
+
+    rising: FloatArray
+    tail: FloatArray
+
+    @property
+    def mean_cost(self) -> float:
+        """Mean of the costs, or a little less."""
+        return float(self.rising.mean() + self.tail[-1] / self.rising.size)
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether anything rises."""
+        return bool(self.rising[-1] > 0.0)
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a node knows: intervals of the coordinates and of the slacks."""
+
+    low: FloatArray
+    high: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def middle(self) -> FloatArray:
+        """Where its relaxation is solved."""
+        return 0.5 * (self.low + self.high)
+
+
+@dataclass
+class Point:
+    """A relaxed solution: coefficients, slacks, and the state of the convex solver."""
+
+    coef: FloatArray
+    slack: FloatArray
+    squared_norm: float
+    coordinates: FloatArray
+    iterate: newton.Iterate
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a point proves about a box.
+
+    ``value`` bounds the objective on the box. ``drops`` is what each coordinate loses to the width
+    of its interval. ``errors`` is what every
+    sample loses to its envelope, ``minimisers`` where its own problem would like it to be.
+    """
+
+    value: float
+    box: Box
+    drops: FloatArray
+    errors: FloatArray
+    minimisers: FloatArray
+
+
+@njit(cache=True)
+def _envelope(
+    slack: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    levels: FloatArray,
+    slopes: FloatArray,
+    heights: FloatArray,
+    coarse: IntArray,
+    curvatures: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Slope of ``h~`` at every slack, and the segment of the envelope that holds it.
+
+    A segment of length 0 says that the envelope touches there.
+    """
+    n_samples = slack.size
+    result = np.empty(n_samples)
+    left = np.empty(n_samples)
+    right = np.empty(n_samples)
+    points = np.empty(coarse.size + 3)
+    values = np.empty(coarse.size + 3)
+    hull = np.empty(coarse.size + 3, dtype=np.int64)
+    for i in range(n_samples):
+        rho = curvatures[i]
+        u = max(slack[i], 0.0)
+        high = max(min(upper[i], 4.0 * levels[-1] + 1.0), 0.0)
+        low = min(max(lower[i], 0.0), high)
+        u = min(max(u, low), high)
+        size = 0
+        for c in range(coarse.size + 2):
+            if c == 0:
+                at = low
+            elif c <= coarse.size:
+                at = levels[coarse[c - 1]]
+            else:
+                at = high
+            if at < low or at > high or (size > 0 and at <= points[size - 1]):
+                continue
+            k = np.searchsorted(levels, at, side="right") - 1
+            points[size] = at
+            values[size] = 0.5 * rho * at * at + heights[k] + slopes[k] * (at - levels[k])
+            size += 1
+        corners = 0
+        for c in range(size):
+            while corners >= 2:
+                a, b = hull[corners - 2], hull[corners - 1]
+                if (values[b] - values[a]) * (points[c] - points[a]) < (values[c] - values[a]) * (
+                    points[b] - points[a]
+                ):
+                    break
+                corners -= 1
+            hull[corners] = c
+            corners += 1
+        k = min(max(np.searchsorted(levels, u, side="left") - 1, 0), levels.size - 1)
+        above = min(k + 1, levels.size - 1)
+        at_level = levels[above] == u
+        result[i] = 0.5 * (slopes[k] + slopes[above]) if at_level and u < high else slopes[k]
+        left[i] = right[i] = u
+        for c in range(corners - 1):
+            a, b = hull[c], hull[c + 1]
+            if points[a] <= u and (u < points[b] or c == corners - 2):
+                if b > a + 1:
+                    chord = (values[b] - values[a]) / (points[b] - points[a])
+                    result[i] = chord - rho * u
+                    left[i], right[i] = points[a], points[b]
+                break
+    return result, left, right
+
+
+@njit(cache=True)
+def _mixture_counts(
+    slack: FloatArray, left: FloatArray, right: FloatArray, levels: FloatArray
+) -> FloatArray:
+    """Number of deviations above each layer, samples inside a segment shared between its ends."""
+    changes = np.zeros(levels.size + 1)
+    for i in range(slack.size):
+        if slack[i] <= 0.0 and right[i] <= 0.0:
+            continue
+        u = min(max(slack[i], left[i]), right[i])
+        start = np.searchsorted(levels, left[i], side="left")
+        stop = np.searchsorted(levels, right[i], side="left")
+        changes[0] += 1.0
+        if right[i] > left[i]:
+            share = (u - left[i]) / (right[i] - left[i])
+            changes[start] -= 1.0 - share
+            changes[stop] -= share
+        else:
+            changes[stop] -= 1.0
+    counts = np.cumsum(changes[:-1])
+    counts[-1] = 0.0
+    return np.maximum(counts, 0.0)
+
+
+class Relaxer:
+    """Solves node relaxations of one problem.
+
+    Parameters
+    ----------
+    frame : Frame
+        The samples.
+    split : Split
+        The costs.
+    accuracy : float
+        Relative accuracy of the convex problems.
+    """
+
+    def __init__(self, frame: Frame, split: Split, accuracy: float) -> None:
+        self.frame = frame
+        self.split = split
+        self._accuracy = accuracy
+
+    def start(self, coef: FloatArray, coordinates: FloatArray) -> Point:
+        """A point to start from: coefficients of the part of w outside the coordinates."""
+        operator = self.frame.operator
+        iterate = newton.Iterate(
+            w=operator.vector(coef.copy()),
+            intercept=0.0,
+            dual=coef.copy(),
+            penalty=1.0 / max(operator.mean_diagonal(), 1e-300),
+        )
+        return self._point(coef, coordinates, iterate)
+
+    def _point(
+        self,
+        coef: FloatArray,
+        coordinates: FloatArray,
+        iterate: newton.Iterate,
+    ) -> Point:
+        operator = self.frame.operator
+        vector = operator.vector(coef.copy())
+        slack = self._margin(coordinates) - vector.response
+        squared_norm = max(operator.inner(vector, vector), 0.0)
+        return Point(coef, slack, squared_norm, coordinates, iterate)
+
+    def _margin(self, coordinates: FloatArray) -> FloatArray:
+        """The margin that is left to the part of w outside the coordinates."""
+        return 1.0 - self.frame.y * self.frame.offsets(coordinates)
+
+    def objective(self, problem: OWAProblem, point: Point) -> float:
+        """Objective of the classifier a point stands for."""
+        deviations = np.sort(np.maximum(point.slack, 0.0))
+        assert problem.costs.ascending is not None
+        stretch = float(self.frame.regularised @ point.coordinates**2)
+        return 0.5 * (point.squared_norm + stretch) + float(problem.costs.ascending @ deviations)
+
+    def _levels(self, box: Box, slack: FloatArray) -> FloatArray:
+        positive = slack[slack > 0.0]
+        top = float(positive.max(initial=0.5))
+        reach = min(max(float(box.upper.max()), top), _TAIL_REACH * top + 1.0)
+        parts = [np.zeros(1), positive, np.linspace(top, reach, _N_TAIL + 1)]
+        if slack.size <= _EXACT_SAMPLES:
+            parts += [box.lower[box.lower > 0.0], box.upper[box.upper > 0.0]]
+        return np.unique(np.concatenate(parts))
+
+    def _layers(self, box: Box, levels: FloatArray, counts: FloatArray) -> Layers:
+        n_samples = self.frame.y.size
+        most = n_samples - np.searchsorted(np.sort(box.upper), levels, side="right")
+        ends = np.append(levels[1:], np.inf)
+        least = n_samples - np.searchsorted(np.sort(box.lower), ends, side="left")
+        slopes, constant = make_layers(self.split.tail, levels, counts, least, most)
+        return Layers(levels, slopes, constant)
+
+    def rounds(self, box: Box, start: Point, target: float, n_rounds: int) -> tuple[Proof, Point]:
+        """The best bound of a few rounds from a start; ends early once `target` is reached."""
+        best: Proof | None = None
+        best_point = point = self._moved(start, box.middle)
+        segments = (np.maximum(point.slack, 0.0),) * 2
+        for _ in range(n_rounds):
+            levels = self._levels(box, point.slack)
+            layers = self._layers(box, levels, _mixture_counts(point.slack, *segments, levels))
+            coarse = np.unique(np.linspace(0, levels.size - 1, _COARSE).astype(np.int64))
+            slopes, *ends = _envelope(
+                point.slack,
+                box.lower,
+                box.upper,
+                levels,
+                layers.slopes,
+                layers.heights,
+                coarse,
+                self.frame.rho,
+            )
+            segments = (ends[0], ends[1])
+            point = self._solved(point, slopes)
+            proof = self._proof(box, point, slopes, layers, target)
+            box = proof.box
+            if best is None or proof.value > best.value:
+                best, best_point = proof, point
+            if best.value >= target:
+                break
+        assert best is not None
+        return replace(best, box=box), best_point
+
+    def _moved(self, point: Point, coordinates: FloatArray) -> Point:
+        change = self.frame.offsets(point.coordinates - coordinates)
+        return replace(point, slack=point.slack + self.frame.y * change, coordinates=coordinates)
+
+    def _solved(self, point: Point, slopes: FloatArray) -> Point:
+        """Solve the convex problem with the envelopes linearised."""
+        frame = self.frame
+        # A falling hinge is not convex; where the sample violates, its line takes its place.
+        falling = np.where(point.slack > 0.0, np.maximum(-slopes, 0.0), 0.0)
+        task = newton.ConvexTask(
+            frame.operator,
+            frame.y,
+            OffsetRankLoss(self.split.rising, np.maximum(slopes, 0.0)),
+            self._margin(point.coordinates),
+            falling if falling.any() else None,
+            0.0,
+        )
+        known = point.iterate
+        start = newton.Iterate(
+            w=Vector(known.w.coef.copy(), known.w.response.copy(), known.w.weight.copy()),
+            intercept=0.0,
+            dual=known.dual,
+            penalty=min(max(_RESTART * known.penalty, task.first_penalty), task.max_penalty),
+        )
+        iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS)
+        # Not the coefficients of w: those of violated samples must match their slopes exactly.
+        return self._point(task.target(iterate.dual), point.coordinates, iterate)
+
+    def _proof(
+        self, box: Box, point: Point, slopes: FloatArray, layers: Layers, target: float
+    ) -> Proof:
+        """The bound of :mod:`owasvm.separable` for a point, and the intervals it leaves."""
+        frame = self.frame
+        rising = np.zeros(frame.y.size)
+        if self.split.has_ranks:
+            share = np.maximum(point.coef - np.maximum(slopes, 0.0), 0.0)
+            rising = project_dual(share, self.split.rising)
+        minima = sample_minima(
+            point.coef, point.slack, frame.rho, rising, box.lower, box.upper, layers
+        )
+        base = -0.5 * point.squared_norm + float(point.coef.sum()) + layers.constant + minima.total
+        pull = frame.columns.T @ (frame.y * point.coef)
+        at = CoordinateTerms(pull, frame.regularised, frame.stiffness, point.coordinates)
+        least = at.least(box.low, box.high)
+        value = base + float(least.sum())
+        drops = at.value(point.coordinates) - least
+        errors = _errors(point, minima, rising, layers)
+        room = target - value
+        if 0.0 < room <= _WORTH_TIGHTENING * self.split.mean_cost:
+            lower, upper = tightened(
+                point.coef,
+                point.slack,
+                frame.rho,
+                rising,
+                box.lower,
+                box.upper,
+                layers,
+                minima,
+                room,
+            )
+            if np.any(lower > upper):
+                value = target
+            else:
+                box = replace(box, lower=lower, upper=upper)
+        return Proof(value, box, drops, errors, minima.slacks)
+
+
+@dataclass(frozen=True)
+class CoordinateTerms:
+    """What the coordinates contribute to the bound, each on its own.
+
+    ``-pull t + regularised/2 t^2 - stiffness/2 (t - at)^2``.
+    """
+
+    pull: FloatArray
+    regularised: FloatArray
+    stiffness: FloatArray
+    at: FloatArray
+
+    def value(self, t: FloatArray) -> FloatArray:
+        """The terms at given coordinates."""
+        return (
+            -self.pull * t
+            + 0.5 * self.regularised * t**2
+            - 0.5 * self.stiffness * (t - self.at) ** 2
+        )
+
+    def least(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Their minima over intervals; at an end unless a term is convex."""
+        ends = np.minimum(self.value(low), self.value(high))
+        curvature = self.regularised - self.stiffness
+        bent = curvature > 0.0
+        if not bent.any():
+            return ends
+        vertex = (self.pull - self.stiffness * self.at) / np.where(bent, curvature, 1.0)
+        inside = np.where(bent, np.clip(vertex, low, high), low)
+        return np.minimum(ends, self.value(inside))
+
+
+def _errors(point: Point, minima: SampleMinima, rising: FloatArray, layers: Layers) -> FloatArray:
+    """What each sample loses: its value at the point minus its minimum."""
+    deviations = np.maximum(point.slack, 0.0)
+    own = -point.coef * point.slack + rising * deviations + layers.value(deviations)
+    return own - minima.values
