@@ -1,8 +1,9 @@
-"""The command ``owasvm solvers``."""
+"""The command ``owasvm`` as a whole, and ``owasvm solvers``."""
 
 import pytest
 
-from owasvm.cli import main
+import owasvm
+from owasvm.cli import COMMANDS, main
 from owasvm.models import available
 
 
@@ -20,11 +21,21 @@ def test_bad_usage_ends_with_two(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert "Traceback" not in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("owasvm: error: ") and err.count("\n") == 1
 
 
 def test_help(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["--help"])
     assert caught.value.code == 0
-    assert "solvers" in capsys.readouterr().out
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert set(COMMANDS) <= set(listed)
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"owasvm {owasvm.__version__}\n"

@@ -1,0 +1,104 @@
+"""Svmlight files: lines ``label index:value ...``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from owasvm.cli._errors import UsageError, one_line
+from owasvm.cli._labels import as_labels
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Up to here a dense matrix, 128 MiB, is no burden, and faster.
+_DENSE_ENTRIES = 2**24
+
+
+@dataclass(frozen=True)
+class SvmlightData:
+    """The content of an svmlight file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    matrix : CSR matrix
+        Values by index as written, so that column 0 is empty where indices start with 1.
+    targets : ndarray of shape (n_samples,)
+        The numbers in front of the lines.
+    """
+
+    path: Path
+    matrix: Any
+    targets: NDArray[np.float64]
+
+    @property
+    def starts_with_zero(self) -> bool:
+        """Whether the index 0 occurs; else features are counted from 1, as LIBSVM does."""
+        return bool(self.matrix.nnz) and int(self.matrix.indices.min()) == 0
+
+    def labels(self) -> NDArray[Any]:
+        """The labels, whole numbers."""
+        return as_labels(self.targets, f"the labels of {self.path}")
+
+    def samples(self, starts_with_zero: bool, n_features: int | None = None) -> Any:
+        """The samples: an array, or a CSR matrix where an array would be large.
+
+        Parameters
+        ----------
+        starts_with_zero : bool
+            Whether the first feature has index 0.
+        n_features : int or None, default=None
+            Number of features the model expects; None takes what the file has.
+        """
+        if self.starts_with_zero and not starts_with_zero:
+            raise UsageError(f"{self.path} has a feature 0, but the model counts them from 1")
+        matrix = self.matrix if starts_with_zero else self.matrix[:, 1:]
+        if n_features is not None:
+            matrix = self._fitted_to(matrix, n_features)
+        if matrix.shape[1] == 0:
+            raise UsageError(f"{self.path} has no features, labels only")
+        is_small = matrix.shape[0] * matrix.shape[1] <= _DENSE_ENTRIES
+        return matrix.toarray() if is_small else matrix
+
+    def _fitted_to(self, matrix: Any, n_features: int) -> Any:
+        """The matrix with as many columns as the model expects; missing ones are zero."""
+        found = matrix.shape[1]
+        if found > n_features:
+            raise UsageError(
+                f"{self.path} has {found} features, the model was trained on {n_features}"
+            )
+        wider = matrix.copy()
+        wider.resize(matrix.shape[0], n_features)
+        return wider
+
+
+def is_sparse(samples: Any) -> bool:
+    """Whether samples are a CSR matrix; asks no heavy library."""
+    return hasattr(samples, "indptr")
+
+
+def read_svmlight(path: Path, stream: IO[bytes]) -> SvmlightData:
+    """Read an svmlight file."""
+    import numpy as np
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        matrix, targets = load_svmlight_file(stream, zero_based=True)
+    except (ValueError, IndexError, OverflowError) as error:
+        raise UsageError(
+            f"{path} is no svmlight file, lines of 'label index:value ...': {one_line(error)}"
+        ) from error
+    if targets.size == 0:
+        raise UsageError(f"{path} has no samples")
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if bad.size:
+        row = int(np.searchsorted(matrix.indptr, bad[0], side="right"))
+        raise UsageError(
+            f"{path}: feature {matrix.indices[bad[0]]} in row {row} is "
+            f"{matrix.data[bad[0]]}, which is not a finite number"
+        )
+    return SvmlightData(path, matrix, targets)

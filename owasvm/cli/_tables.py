@@ -1,0 +1,287 @@
+"""Tables with named columns: CSV and Parquet files."""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from owasvm._extras import require
+from owasvm.cli._errors import UsageError, listing, one_line, what_there_is
+from owasvm.cli._labels import as_labels
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", r"\s+": "space"}
+_LINES_TO_GUESS_FROM = 50
+_LONGEST_VALUE = 40
+
+
+@dataclass(frozen=True)
+class TableData:
+    """The content of a table.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    frame : pandas.DataFrame
+        The columns, names are text.
+    """
+
+    path: Path
+    frame: Any
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.columns)
+
+    def check_columns(self, names: Sequence[str], option: str) -> None:
+        """Refuse an option that names columns which are not there."""
+        for name in names:
+            if name not in self.columns:
+                raise UsageError(
+                    f"{self.path} has no column {name!r} ({option}); "
+                    f"{what_there_is(name, self.columns)}"
+                )
+
+    def labels(self, column: str) -> NDArray[Any]:
+        """A column as class labels; nothing may be missing."""
+        series = self.frame[column]
+        missing = series.isna().to_numpy()
+        if missing.any():
+            raise UsageError(
+                f"{self.path}: {_cell(column, missing)} is empty; every row needs a label"
+            )
+        return as_labels(series.to_numpy(), f"column {column!r} of {self.path}")
+
+    def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Columns as a matrix of finite numbers."""
+        import numpy as np
+
+        matrix = np.empty((len(self.frame), len(names)))
+        for position, name in enumerate(names):
+            matrix[:, position] = self._column(name)
+        return matrix
+
+    def _column(self, name: str) -> NDArray[np.float64]:
+        import numpy as np
+
+        series = self.frame[name]
+        values = _as_numbers(series)
+        if values is None:
+            raise UsageError(
+                f"{self.path}: column {name!r} holds {series.dtype}, not numbers; encode it, or "
+                "leave it out with --drop"
+            )
+        bad = ~np.isfinite(values)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise UsageError(
+                f"{self.path}: {_cell(name, bad)} {_complaint(series, row, values[row])}"
+            )
+        return values
+
+
+def _cell(column: str, is_bad: NDArray[np.bool_]) -> str:
+    """The first bad cell of a column, in words."""
+    return f"column {column!r}, row {int(is_bad.argmax()) + 1}"
+
+
+def _as_numbers(series: Any) -> NDArray[np.float64] | None:
+    """A column as numbers, NaN where it holds none; None if its type has no numbers at all."""
+    import numpy as np
+    import pandas as pd
+
+    types = pd.api.types
+    if types.is_complex_dtype(series.dtype):
+        return None
+    if types.is_numeric_dtype(series.dtype):
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(object)
+    if types.is_object_dtype(series.dtype) or types.is_string_dtype(series.dtype):
+        numbers = pd.to_numeric(series.astype(object), errors="coerce")
+        return np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
+    return None
+
+
+def _complaint(series: Any, row: int, number: float) -> str:
+    """What is wrong with a cell."""
+    import pandas as pd
+
+    raw = series.iloc[row]
+    if pd.isna(raw):
+        return "is empty; fill it in, or leave the row or the column (--drop) out"
+    shown = repr(raw if len(str(raw)) <= _LONGEST_VALUE else f"{str(raw)[:_LONGEST_VALUE]}...")
+    if (
+        number != number
+        and isinstance(raw, str)
+        and raw.strip().lower() not in {"nan", "+nan", "-nan"}
+    ):
+        if re.fullmatch(r"\s*[-+]?\d+,\d+\s*", raw):
+            return f"is {shown}, not a number; if the comma is a decimal mark, add --decimal ,"
+        return f"is {shown}, not a number; encode it, or leave the column out with --drop"
+    return f"is {shown if isinstance(raw, str) else number}, not a finite number"
+
+
+def read_parquet(path: Path) -> TableData:
+    """Read a Parquet file."""
+    pandas = require("pandas", "Reading Parquet files")
+    arrow = require("pyarrow", "Reading Parquet files")
+    try:
+        frame = pandas.read_parquet(path, engine="pyarrow")
+    except (arrow.ArrowException, ValueError) as error:
+        raise UsageError(f"{path} is no Parquet file: {one_line(error)}") from error
+    frame.columns = [str(name) for name in frame.columns]
+    return _checked(path, frame)
+
+
+def read_csv(
+    path: Path, sample: str, separator: str | None, decimal: str, has_header: bool
+) -> TableData:
+    """Read a CSV file.
+
+    Parameters
+    ----------
+    path : Path
+        The file, possibly compressed.
+    sample : str
+        Its first lines.
+    separator : str or None
+        Separator; None guesses it from the sample.
+    decimal : str
+        Decimal mark.
+    has_header : bool
+        Whether the first line names the columns.
+    """
+    pandas = require("pandas", "Reading CSV files")
+    used = separator or guessed_separator(sample) or ","
+    if has_header:
+        _check_header(path, sample, used)
+    try:
+        with warnings.catch_warnings():
+            # Lines longer than the first would lose their end with no more than a warning.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            frame = pandas.read_csv(
+                path,
+                sep=used,
+                decimal=decimal,
+                header=0 if has_header else None,
+                index_col=False,
+                encoding="utf-8-sig",
+                keep_default_na=False,
+                na_values=[""],
+                skipinitialspace=True,
+                low_memory=False,
+            )
+    except pandas.errors.ParserWarning as error:
+        raise UsageError(
+            f"{path}: rows have more values than the first line has names (separator "
+            f"{_SEPARATORS.get(used, used)})"
+        ) from error
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
+        raise UsageError(f"{path} is not a proper CSV file: {one_line(error)}") from error
+    frame.columns = [
+        str(name) if has_header else str(position)
+        for position, name in enumerate(frame.columns, start=1)
+    ]
+    if frame.shape[1] == 1:
+        _check_single_column(path, sample, used)
+    return _checked(path, frame)
+
+
+def _checked(path: Path, frame: Any) -> TableData:
+    """The table, if it has rows and its names are unique."""
+    if frame.shape[1] == 0:
+        raise UsageError(f"{path} has no columns")
+    if len(frame) == 0:
+        raise UsageError(f"{path} names columns, but has no rows")
+    repeated = [name for name, count in Counter(frame.columns).items() if count > 1]
+    if repeated:
+        raise UsageError(f"{path} has several columns called {listing(repeated)}")
+    return TableData(path, frame)
+
+
+def _check_header(path: Path, sample: str, separator: str) -> None:
+    """Refuse a first line without names, or with a name that is there twice."""
+    first = next(line for line in sample.splitlines() if line.strip())
+    names = [name.strip() for name in _fields([first], separator)[0]]
+    if all(_is_number(name) for name in names):
+        raise UsageError(
+            f"the first line of {path} has numbers where the names of the columns should be; "
+            "with --no-header the columns are called 1, 2, 3 ..."
+        )
+    repeated = [name for name, count in Counter(names).items() if name and count > 1]
+    if repeated:
+        raise UsageError(f"{path} has several columns called {listing(repeated)}")
+
+
+def _check_single_column(path: Path, sample: str, used: str) -> None:
+    """Refuse one column where another separator would find more."""
+    guess = guessed_separator(sample)
+    if guess is not None and guess != used:
+        name = _SEPARATORS[guess]
+        raise UsageError(
+            f"only one column found in {path} with the separator "
+            f"{_SEPARATORS.get(used, used)!r}; its lines look separated by {name}: "
+            f"--separator {name}"
+        )
+
+
+def guessed_separator(sample: str) -> str | None:
+    """The separator that cuts all lines into the same number of fields, the more the better."""
+    lines = [line for line in sample.splitlines() if line.strip()][:_LINES_TO_GUESS_FROM]
+    if not lines:
+        return None
+    regular: dict[str, int] = {}
+    ragged: dict[str, int] = {}
+    for separator in _SEPARATORS:
+        counts = [len(fields) for fields in _fields(lines, separator)]
+        if counts[0] > 1:
+            (regular if len(set(counts)) == 1 else ragged)[separator] = counts[0]
+    # Spaces separate words of text as well: they count only if nothing else does.
+    for found in (regular, ragged):
+        marks = {separator: count for separator, count in found.items() if separator != r"\s+"}
+        if marks:
+            return max(marks, key=marks.__getitem__)
+    return r"\s+" if r"\s+" in regular else None
+
+
+def _fields(lines: Sequence[str], separator: str) -> list[list[str]]:
+    if separator == r"\s+":
+        return [line.split() for line in lines]
+    try:
+        return list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+    except csv.Error:
+        return [line.split(separator) for line in lines]
+
+
+def separator_of(text: str) -> str:
+    """What an option ``--separator`` means."""
+    names = {name: separator for separator, name in _SEPARATORS.items()}
+    if text in names:
+        return names[text]
+    if text in {"\\t", " "}:
+        return "\t" if text == "\\t" else r"\s+"
+    if len(text) != 1 or text.isalnum() or text in "\"'.\n\r":
+        raise UsageError(
+            f"--separator {text!r} must be one character such as , ; | or one of the words "
+            f"{', '.join(names)}"
+        )
+    return text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,147 @@
+"""``owasvm predict``: apply a saved classifier to a data file."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from owasvm._extras import require
+from owasvm._files import replaced
+from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
+from owasvm.cli._errors import UsageError, check_output
+from owasvm.cli._matching import Matched, match
+from owasvm.cli._svmlight import is_sparse
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+HELP = "apply a saved classifier to a data file"
+
+_DESCRIPTION = """\
+Apply a classifier that 'owasvm fit' saved to a data file, and write one
+prediction a row.
+
+Columns are matched by name: their order does not matter, and columns the model
+does not know are ignored, with a note. If the column with the labels is there,
+the accuracy is reported.
+"""
+_EPILOG = f"""\
+{MANUAL}
+the output:
+  A table with the column 'prediction', and with --decision the decision values:
+  one column 'decision' for two classes (positive values speak for the second),
+  one column 'decision CLASS' a class for more (the largest wins). CSV, or
+  Parquet if the name ends in .parquet or .pq.
+
+Loading a model file runs no code, wherever the file comes from.
+
+examples:
+  owasvm predict patients.skops new.csv --output predictions.csv
+  owasvm predict patients.skops new.csv --decision --output - | head
+"""
+_PARQUET_SUFFIXES = {".parquet", ".pq"}
+_BLOCK_ENTRIES = 2**22
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the command and its options."""
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.add_argument("model", metavar="MODEL", type=Path, help="model file of 'owasvm fit'")
+    parser.add_argument("data", metavar="DATA", type=Path, help="CSV, Parquet or svmlight file")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default="-",
+        help="where the predictions go, '-' for standard output (default)",
+    )
+    parser.add_argument(
+        "--decision", action="store_true", help="write the decision values as well"
+    )
+    add_reading_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Load, read, predict, write, report."""
+    options = reading_options(arguments)
+    if arguments.output != "-":
+        check_output(Path(arguments.output), arguments.model, arguments.data)
+    model, metadata = _loaded(arguments.model)
+    matched = match(read_data(arguments.data, options), model, metadata)
+    values = _decision_values(model, matched.samples, bool(metadata.get("is_sparse")))
+    chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+    predictions = model.classes_[chosen]
+    columns: dict[str, Any] = {"prediction": predictions}
+    if arguments.decision:
+        columns.update(_decision_columns(values, model.classes_))
+    _write(columns, arguments.output)
+    # Where the predictions go to standard output, they are all that goes there.
+    report = sys.stderr if arguments.output == "-" else sys.stdout
+    if arguments.output != "-":
+        report.write(f"{'predictions':<17} {arguments.output}: {predictions.size} rows\n")
+    if matched.truth is not None:
+        report.write(f"{'accuracy':<17} {_accuracy(predictions, matched)}\n")
+    return 0
+
+
+def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
+    """The model, and what 'fit' noted about its data."""
+    from owasvm import persistence
+
+    if not path.is_file():
+        raise UsageError(f"there is no model file {path}")
+    metadata = persistence.read_metadata(path).get("metadata")
+    return persistence.load(path), metadata if isinstance(metadata, dict) else {}
+
+
+def _decision_values(model: Any, samples: Any, trained_on_sparse: bool) -> NDArray[np.float64]:
+    """Decision values; large sparse data is filled up in blocks for models of dense data."""
+    import numpy as np
+
+    if trained_on_sparse or not is_sparse(samples):
+        return np.asarray(model.decision_function(samples))
+    step = max(1, _BLOCK_ENTRIES // samples.shape[1])
+    blocks = [
+        model.decision_function(samples[start : start + step].toarray())
+        for start in range(0, samples.shape[0], step)
+    ]
+    return np.concatenate(blocks)
+
+
+def _decision_columns(values: NDArray[np.float64], classes: NDArray[Any]) -> dict[str, Any]:
+    if values.ndim == 1:
+        return {"decision": values}
+    return {f"decision {label}": values[:, column] for column, label in enumerate(classes)}
+
+
+def _accuracy(predictions: NDArray[Any], matched: Matched) -> str:
+    """The share of rows predicted right, of those that have a label."""
+    truth = matched.truth
+    assert truth is not None
+    # As text, because a column of numbers may be read as text where one value is no number.
+    hits = int((truth.astype(str) == predictions[matched.is_labelled].astype(str)).sum())
+    rows = f"{hits} of {truth.size} rows"
+    if truth.size < predictions.size:
+        rows += f"; {predictions.size - truth.size} more have no label"
+    return f"{100.0 * hits / truth.size:.2f} % ({rows})"
+
+
+def _write(columns: dict[str, Any], output: str) -> None:
+    """Write the table of predictions, in one piece."""
+    pandas = require("pandas", "Writing predictions")
+    frame = pandas.DataFrame(columns)
+    if output == "-":
+        sys.stdout.write(frame.to_csv(index=False, lineterminator="\n"))
+        return
+    buffer = io.BytesIO()
+    if Path(output).suffix.lower() in _PARQUET_SUFFIXES:
+        require("pyarrow", "Writing Parquet files")
+        frame.to_parquet(buffer, index=False, engine="pyarrow")
+    else:
+        buffer.write(frame.to_csv(index=False, lineterminator="\n").encode())
+    with replaced(output) as stream:
+        stream.write(buffer.getbuffer())

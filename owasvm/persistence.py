@@ -1,0 +1,293 @@
+"""Model files that run no code when they are loaded.
+
+A model file is a skops archive: a zip file with the structure of the model as JSON and its arrays
+in numpy's format, without pickled objects. :func:`load` looks at the names of all types in the
+file first and refuses the file, before anything of it is built, unless all of them are owasvm's
+own, plain values, arrays and matrices, or estimators of scikit-learn.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import io
+import json
+import os
+import platform
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import owasvm
+from owasvm._extras import require
+from owasvm._files import replaced
+
+__all__ = ["ModelFileError", "load", "read_metadata", "save"]
+
+FORMAT = 1
+
+_CARD = "owasvm.json"
+_PURPOSE = "Saving and loading models"
+# Beyond skops's own list of harmless types (values, containers, numpy arrays, the estimators of
+# scikit-learn), which has no type that acts while it is built.
+_TRUSTED = (
+    "owasvm.estimators.linear_owa_svc.LinearOWASVC",
+    "owasvm.estimators.owa_svc.OWASVC",
+    "owasvm.estimators.two_step.TwoStepOWASVC",
+    "owasvm.kernels.Kernel",
+    "owasvm.solution.Solution",
+    "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csr.csr_matrix",
+)
+
+
+class ModelFileError(ValueError):
+    """A file is no model that may be loaded, or a model cannot be saved."""
+
+
+def save(
+    model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None
+) -> None:
+    """Write a fitted classifier to a file.
+
+    The file appears complete or not at all. What a solver noted for itself (``solution_.details``)
+    is not kept.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted classifier of owasvm, or a scikit-learn pipeline that ends in one.
+    path : path-like
+        The file, by custom ``*.skops``.
+    metadata : mapping, default=None
+        Anything that JSON can hold, to be read again with :func:`read_metadata`.
+
+    Raises
+    ------
+    ModelFileError
+        The model is not fitted, is no classifier of owasvm, or holds something that
+        :func:`load` would refuse, such as a kernel given as a function.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import make_moons
+    >>> from owasvm import OWASVC, persistence
+    >>> X, y = make_moons(60, noise=0.2, random_state=0)
+    >>> model = OWASVC(C=10).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "moons.skops"
+    ...     persistence.save(model, path, metadata={"data": "moons"})
+    ...     again = persistence.load(path)
+    ...     card = persistence.read_metadata(path)
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
+    >>> card["metadata"], card["classes"]
+    ({'data': 'moons'}, [0, 1])
+    """
+    skops_io = require("skops.io", _PURPOSE)
+    card = _card(model, metadata)
+    archive = io.BytesIO()
+    try:
+        skops_io.dump(_without_details(model), archive, compression=zipfile.ZIP_DEFLATED)
+        refused = _refused(skops_io, archive.getvalue(), ())
+    except TypeError as error:
+        raise ModelFileError(f"The model cannot be saved: {_one_line(error)}") from error
+    if refused:
+        raise ModelFileError(
+            f"The model cannot be saved, because its file could not be loaded again without "
+            f"running foreign code: it holds {', '.join(refused)}. Use named weights and kernels."
+        )
+    with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as members:
+        members.writestr(_CARD, json.dumps(card, indent=2))
+    with replaced(path) as stream:
+        stream.write(archive.getbuffer())
+
+
+def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
+    """Read a classifier from a file, running no code of the file.
+
+    Parameters
+    ----------
+    path : path-like
+        A file of :func:`save`.
+    trusted : iterable of str, default=()
+        Full names of further types that may be built, for pipelines with steps of other
+        packages. Name only what you know: these types can run code.
+
+    Returns
+    -------
+    model : estimator
+        The fitted classifier, or the pipeline that ends in it.
+
+    Raises
+    ------
+    ModelFileError
+        The file is no model file, or holds types that are not trusted.
+    """
+    data, _ = _contents(path)
+    skops_io = require("skops.io", _PURPOSE)
+    also_trusted = tuple(trusted)
+    refused = _parsed(path, lambda: _refused(skops_io, data, also_trusted))
+    if refused:
+        raise ModelFileError(
+            f"{path} was not loaded: it holds {', '.join(refused)}, which owasvm does not trust, "
+            "because building them may run foreign code."
+        )
+    model = _parsed(
+        path, lambda: _restored(skops_io.loads(data, trusted=[*_TRUSTED, *also_trusted]))
+    )
+    if _classifier(model) is None:
+        raise ModelFileError(f"{path} holds a {type(model).__name__}, not a classifier of owasvm.")
+    return model
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what a model file says about its model, without loading the model.
+
+    Parameters
+    ----------
+    path : path-like
+        A file of :func:`save`.
+
+    Returns
+    -------
+    card : dict
+        ``"model"``: name of the class; ``"classes"``: labels; ``"n_features"``;
+        ``"feature_names"``: list or None; ``"versions"`` of owasvm, Python, numpy and
+        scikit-learn; ``"metadata"``: what was given to :func:`save`.
+
+    Raises
+    ------
+    ModelFileError
+        The file is no model file.
+    """
+    return _contents(path)[1]
+
+
+def _card(model: Any, metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a reader wants to know about a model."""
+    import numpy as np
+    import sklearn
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    classifier = _classifier(model)
+    if classifier is None:
+        raise ModelFileError(
+            f"Only classifiers of owasvm and pipelines that end in one can be saved; got "
+            f"{type(model).__name__}."
+        )
+    try:
+        check_is_fitted(classifier)
+    except NotFittedError as error:
+        raise ModelFileError("The model is not fitted yet; call fit before save.") from error
+    feature_names = getattr(model, "feature_names_in_", None)
+    card = {
+        "format": FORMAT,
+        "model": type(classifier).__name__,
+        "classes": classifier.classes_.tolist(),
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if feature_names is None else list(feature_names),
+        "versions": {
+            "owasvm": owasvm.__version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "metadata": dict(metadata or {}),
+    }
+    try:
+        json.dumps(card)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"metadata must be what JSON can hold: {error}.") from error
+    return card
+
+
+def _classifier(model: Any) -> Any:
+    """The classifier of owasvm that a model is or ends in, None if there is none."""
+    from sklearn.pipeline import Pipeline
+
+    from owasvm.estimators._base import BaseOWAClassifier
+
+    last = model
+    if isinstance(model, Pipeline):
+        steps = getattr(model, "steps", None)
+        last = steps[-1][-1] if steps else None
+    return last if isinstance(last, BaseOWAClassifier) else None
+
+
+def _without_details(model: Any) -> Any:
+    """A copy of the model whose solutions carry no notes of their solver."""
+    classifier = _classifier(model)
+    if not hasattr(classifier, "solution_"):
+        return model
+    lean = copy.copy(classifier)
+    lean.solution_ = _changed(
+        classifier.solution_, lambda solution: dataclasses.replace(solution, details={})
+    )
+    if classifier is model:
+        return lean
+    pipeline = copy.copy(model)
+    pipeline.steps = [*model.steps[:-1], (model.steps[-1][0], lean)]
+    return pipeline
+
+
+def _restored(model: Any) -> Any:
+    """The model with the statuses of its solutions, of which JSON keeps the text only."""
+    from owasvm.solution import Status
+
+    classifier = _classifier(model)
+    if classifier is not None and not (hasattr(model, "classes_") and model.n_features_in_ > 0):
+        raise ValueError("the classifier in it is not fitted")
+    if hasattr(classifier, "solution_"):
+        classifier.solution_ = _changed(
+            classifier.solution_,
+            lambda solution: dataclasses.replace(solution, status=Status(solution.status)),
+        )
+    return model
+
+
+def _changed(solutions: Any, change: Callable[[Any], Any]) -> Any:
+    """A solution, or each of a list of them, changed."""
+    return [change(one) for one in solutions] if isinstance(solutions, list) else change(solutions)
+
+
+def _refused(skops_io: Any, data: bytes, also_trusted: tuple[str, ...]) -> list[str]:
+    """Names of the types in an archive that may not be built; nothing is built to find out."""
+    untrusted = set(skops_io.get_untrusted_types(data=data))
+    return sorted(untrusted - set(_TRUSTED) - set(also_trusted))
+
+
+def _contents(path: str | os.PathLike[str]) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of a model file, and its card."""
+    data = Path(path).read_bytes()
+    card = _parsed(path, lambda: _read_card(data))
+    if not isinstance(card, dict):
+        raise ModelFileError(f"{path} is no model file of owasvm: its {_CARD} is no table.")
+    if card.get("format") != FORMAT:
+        raise ModelFileError(
+            f"{path} has model format {card.get('format')!r}, this version of owasvm reads "
+            f"{FORMAT}; use the version that wrote it."
+        )
+    return data, card
+
+
+def _read_card(data: bytes) -> Any:
+    with zipfile.ZipFile(io.BytesIO(data)) as members:
+        return json.loads(members.read(_CARD))
+
+
+def _parsed(path: str | os.PathLike[str], parse: Callable[[], Any]) -> Any:
+    """What a parser makes of a file; whatever it stumbles over makes the file no model."""
+    try:
+        return parse()
+    except Exception as error:
+        # Bytes from anywhere fail in any way: no zip file, no JSON, missing keys, wrong types.
+        raise ModelFileError(f"{path} is no model file of owasvm ({_one_line(error)}).") from error
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
