@@ -6,10 +6,12 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 ARGS ?=
+RESULTS ?= owasvm-results
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DOCS := $(VENV)/.installed-docs
+INSTALLED_EXPERIMENTS := $(VENV)/.installed-experiments
 
 # One thread a test worker: numerical libraries would otherwise start one a core each.
 export OMP_NUM_THREADS ?= 1
@@ -19,11 +21,11 @@ export NUMBA_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint format types check bench docs clean
+.PHONY: help venv test lint format types check bench docs reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' \
-		| while IFS='|' read -r target text; do printf '  %-8s %s\n' "$$target" "$$text"; done
+		| while IFS='|' read -r target text; do printf '  %-10s %s\n' "$$target" "$$text"; done
 
 venv: $(INSTALLED) ## create the virtual environment and install the package for tests
 
@@ -35,6 +37,12 @@ $(INSTALLED): pyproject.toml
 
 $(INSTALLED_DOCS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[docs,plot]'
+	touch $@
+
+# Without what the tests need: enough for a bare machine.
+$(INSTALLED_EXPERIMENTS): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[experiments]'
 	touch $@
 
 test: $(INSTALLED) ## run the tests and doctests (WORKERS=2, ARGS= for pytest)
@@ -58,6 +66,11 @@ bench: $(INSTALLED) ## run every benchmark script, one after another
 
 docs: $(INSTALLED_DOCS) ## build the documentation, warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+reproduce: $(INSTALLED_EXPERIMENTS) ## repeat the paper's experiments on one dataset, coarse grid, with report
+	$(BIN)/owasvm reproduce --grid coarse --dataset wbc --output $(RESULTS)
+	@echo "The report:  $(RESULTS)/report/index.html"
+	@echo "Everything:  $(BIN)/owasvm reproduce --grid paper --dataset all --output $(RESULTS)-paper"
 
 clean: ## remove caches and build products, not the virtual environment
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov

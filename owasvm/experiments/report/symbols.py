@@ -1,0 +1,8 @@
+"""Characters that look like others, by name."""
+
+ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
+DASH = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
+SCRIPT_L = "\N{SCRIPT SMALL L}"
+SIGMA = "\N{GREEK SMALL LETTER SIGMA}"
+TIMES = "\N{MULTIPLICATION SIGN}"
