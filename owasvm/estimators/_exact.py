@@ -29,7 +29,8 @@ FloatArray = NDArray[np.float64]
 
 _ADVICE = {
     Status.TIME_LIMIT: "Raise time_limit, or loosen tol (convex weights) or mip_gap (others).",
-    Status.ITERATION_LIMIT: "Raise max_iter, scale the features, or take a smaller C.",
+    Status.ITERATION_LIMIT: "Raise max_iter, scale the features, or take a smaller C; "
+    "for general weights max_iter counts nodes.",
     Status.INTERRUPTED: "It was interrupted; fit again to reach the target.",
 }
 

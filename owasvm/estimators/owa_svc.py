@@ -64,8 +64,11 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     coef0 : float, default=0.0
         Constant of ``"poly"`` and ``"sigmoid"``.
     solver : str, default="auto"
-        ``"auto"``, or a solver of :func:`owasvm.solvers.solve`: ``"newton"`` is the fast one
-        for convex problems.
+        ``"auto"``, or a solver of :func:`owasvm.solvers.solve`. ``"newton"``, the choice of
+        ``"auto"`` for weights that never fall, is the fast one for convex problems.
+        ``"branch-and-bound"``, its choice for all other weights, proves global optimality to
+        `mip_gap`; ``"dca"`` is faster for them, ends at a local solution, and still reports a
+        bound on the global optimum.
     solver_options : dict, default=None
         Options of the solver.
     tol : float, default=1e-6
@@ -77,7 +80,8 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         Seconds for each binary problem; afterwards the best point found is kept, with a
         warning.
     max_iter : int, default=1000
-        Iterations for each binary problem, as the solver counts them.
+        Iterations for each binary problem, as the solver counts them: Newton steps, nodes of
+        the branch and bound, or descent steps.
     class_weight : dict or "balanced", default=None
         Factors of the sample weights by class. ``"balanced"`` gives every class the same total
         weight.
@@ -119,8 +123,8 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     objective_, lower_bound_, gap_ : float
         Objective of the classifier, proven lower bound of the optimum, their relative distance.
     status_ : str
-        ``"optimal"`` when the target was reached; else ``"time_limit"``,
-        ``"iteration_limit"`` or ``"interrupted"``.
+        ``"optimal"`` when the target was reached, ``"local"`` when ``"dca"`` ended by itself
+        before; else ``"time_limit"``, ``"iteration_limit"`` or ``"interrupted"``.
     n_iter_ : int
         Iterations of the solver.
     fit_time_ : float

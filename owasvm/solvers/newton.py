@@ -426,13 +426,15 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
 def minimised(task: ConvexTask, start: Iterate, accuracy: float, max_iter: int) -> Iterate:
     """The iterate whose estimated gap is below `accuracy`, relative to its objective.
 
+    What the gap hides, an imbalance of the multiplier, has to be as small.
+
     For callers that judge the outcome in their own way. The iterate owns its arrays. When the
     limit is met first it is the best of those seen, up to a factor in the gap.
     """
     best: Iterate | None = None
     for current in iterates(task, start):
         small = accuracy * max(1.0, abs(current.objective))
-        if current.gap <= small:
+        if current.gap <= small and _hidden(task, current) <= small:
             return _snapshot(current)
         if best is None or current.gap <= _WORTH_A_COPY * best.gap:
             best = _snapshot(current)
@@ -440,6 +442,14 @@ def minimised(task: ConvexTask, start: Iterate, accuracy: float, max_iter: int) 
             break
     assert best is not None
     return best
+
+
+def _hidden(task: ConvexTask, iterate: Iterate) -> float:
+    """What a free intercept could still gain, within a unit or its own size."""
+    if task.fixed_intercept is not None:
+        return 0.0
+    imbalance = abs(float(task.y @ task.target(iterate.dual)))
+    return imbalance * max(1.0, abs(iterate.intercept))
 
 
 def _snapshot(iterate: Iterate) -> Iterate:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from owasvm.loss import project_dual
 from owasvm.problem import OWAProblem
-from owasvm.separable import Layers, SampleMinima, make_layers, sample_minima, tightened
+from owasvm.separable import Layers, make_layers, sample_minima, tightened
 from owasvm.solvers import newton
 from owasvm.solvers._operators import Vector
 from owasvm.solvers._rank_loss import OffsetRankLoss
@@ -67,12 +67,16 @@ class Split:
 
 @dataclass(frozen=True)
 class Box:
-    """What a node knows: intervals of the coordinates and of the slacks."""
+    """What a node knows: intervals of the coordinates and of the slacks.
+
+    Where slacks were cut off, objectives are at least ``ceiling``; no bound may claim more.
+    """
 
     low: FloatArray
     high: FloatArray
     lower: FloatArray
     upper: FloatArray
+    ceiling: float = np.inf
 
     @property
     def middle(self) -> FloatArray:
@@ -96,15 +100,12 @@ class Proof:
     """What a point proves about a box.
 
     ``value`` bounds the objective on the box. ``drops`` is what each coordinate loses to the width
-    of its interval. ``errors`` is what every
-    sample loses to its envelope, ``minimisers`` where its own problem would like it to be.
+    of its interval.
     """
 
     value: float
     box: Box
     drops: FloatArray
-    errors: FloatArray
-    minimisers: FloatArray
 
 
 @njit(cache=True)
@@ -345,7 +346,6 @@ class Relaxer:
         least = at.least(box.low, box.high)
         value = base + float(least.sum())
         drops = at.value(point.coordinates) - least
-        errors = _errors(point, minima, rising, layers)
         room = target - value
         if 0.0 < room <= _WORTH_TIGHTENING * self.split.mean_cost:
             lower, upper = tightened(
@@ -362,8 +362,9 @@ class Relaxer:
             if np.any(lower > upper):
                 value = target
             else:
-                box = replace(box, lower=lower, upper=upper)
-        return Proof(value, box, drops, errors, minima.slacks)
+                ceiling = min(box.ceiling, target)
+                box = replace(box, lower=lower, upper=upper, ceiling=ceiling)
+        return Proof(min(value, box.ceiling), box, drops)
 
 
 @dataclass(frozen=True)
@@ -396,10 +397,3 @@ class CoordinateTerms:
         vertex = (self.pull - self.stiffness * self.at) / np.where(bent, curvature, 1.0)
         inside = np.where(bent, np.clip(vertex, low, high), low)
         return np.minimum(ends, self.value(inside))
-
-
-def _errors(point: Point, minima: SampleMinima, rising: FloatArray, layers: Layers) -> FloatArray:
-    """What each sample loses: its value at the point minus its minimum."""
-    deviations = np.maximum(point.slack, 0.0)
-    own = -point.coef * point.slack + rising * deviations + layers.value(deviations)
-    return own - minima.values
