@@ -11,10 +11,12 @@ import os
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
+import hashlib
+import json
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ FILES = {
 DATASETS = ("ionosphere", "wbc", "australian", "diabetes", "german", "splice")
 GRID_C = (2.0**-7, 2.0**-3, 1.0, 2.0**5, 2.0**7)
 GRID_SIGMA = (None, 0.25, 1.0, 4.0, 32.0)
+RESULTS = Path(__file__).parent / "results"
 
 
 def load(name: str) -> tuple[FloatArray, FloatArray]:
@@ -102,3 +105,55 @@ def summary(name: str, values: Sequence[float]) -> str:
         f"{name}: median {np.median(ordered):.2f}, 90 % {np.quantile(ordered, 0.9):.1f}, "
         f"worst {ordered[-1]:.1f}, best {ordered[0]:.2f} ({ordered.size} cases)"
     )
+
+
+def solver_sources() -> str:
+    """Fingerprint of the files that decide what the solvers do.
+
+    Results are compared over several sittings; this tells whether the code was the same.
+    """
+    import owasvm
+
+    package = Path(owasvm.__file__).parent
+    files = [*package.glob("*.py"), *package.glob("solvers/**/*.py"), *package.glob("models/**/*")]
+    digest = hashlib.sha256()
+    for path in sorted(file for file in files if file.suffix == ".py"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Records of a JSON-lines file; none if there is no file, lines cut off by a kill left out."""
+    if not path.exists():
+        return []
+    records = []
+    for line in path.read_text().splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return records
+
+
+def append_record(path: Path, record: dict[str, Any]) -> None:
+    """Add one record at once; several processes may write to the same file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(record) + "\n"
+    if path.exists() and path.stat().st_size > 0:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                line = "\n" + line
+    with path.open("a") as file:
+        file.write(line)
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, the first column to the left and the others to the right."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def power_of_two(value: float) -> str:
+    """1/8 rather than 0.125."""
+    return f"{value:g}" if value >= 1.0 else f"1/{1.0 / value:g}"
