@@ -217,13 +217,19 @@ def _whole_numbers(mass: FloatArray) -> tuple[IntArray, float]:
     """Whole numbers in the proportions of the masses, and what one of them weighs."""
     ratios = [Fraction(value).limit_denominator(_MAX_RATIO) for value in mass / mass.min()]
     common = math.lcm(*{ratio.denominator for ratio in ratios})
-    counts = np.array([int(ratio * common) for ratio in ratios], dtype=np.int64)
+    numbers = [int(ratio * common) for ratio in ratios]
+    if sum(numbers) > _MAX_WRITTEN:
+        raise ValueError(_too_many_copies(f"{sum(numbers):.6g}"))
+    counts = np.array(numbers, dtype=np.int64)
     unit = float(mass.sum() / counts.sum())
-    if counts.sum() > _MAX_WRITTEN or not np.allclose(counts * unit, mass, rtol=1e-12, atol=0):
-        raise ValueError(
-            "With weights that fall somewhere, sample weights are written out as copies, and "
-            f"these would need {counts.sum()} of them, more than {_MAX_WRITTEN}. Use sample "
-            "weights in small whole-number proportions, weights that do not fall, or "
-            "TwoStepOWASVC."
-        )
+    if not np.allclose(counts * unit, mass, rtol=1e-12, atol=0):
+        raise ValueError(_too_many_copies("too many"))
     return counts, unit
+
+
+def _too_many_copies(number: str) -> str:
+    return (
+        "With weights that fall somewhere, sample weights are written out as copies, and these "
+        f"would need {number} of them, more than {_MAX_WRITTEN}. Use sample weights in small "
+        "whole-number proportions, weights that do not fall, or TwoStepOWASVC."
+    )

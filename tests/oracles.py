@@ -167,18 +167,22 @@ def _solve_by_clarabel(problem: cp.Problem, tolerance: float) -> None:
         )
 
 
-def dotsort_prox(v: ArrayLike, weights: ArrayLike, step: float) -> FloatArray:
+def dotsort_prox(
+    v: ArrayLike, weights: ArrayLike, step: float, offsets: ArrayLike | None = None
+) -> FloatArray:
     """Prox of the OWA hinge through cvxpy's ``dotsort`` and Clarabel.
+
+    With `offsets` every sample has a hinge of its own beside: ``sum_i offsets[i] max(x_i, 0)``.
 
     At kinks (an entry of `v` at 0) the solver stalls at tight tolerances, visibly off. Several are
     tried and the point of the smallest objective, evaluated here, is returned.
     """
     point = np.asarray(v, dtype=float)
     losses = step * np.asarray(weights, dtype=float)
+    own = step * (np.zeros(point.size) if offsets is None else np.asarray(offsets, dtype=float))
     x = cp.Variable(point.size)
-    problem = cp.Problem(
-        cp.Minimize(cp.sum_squares(x - point) / 2 + cp.dotsort(cp.pos(x), losses))
-    )
+    loss = cp.dotsort(cp.pos(x), losses) + own @ cp.pos(x)
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(x - point) / 2 + loss))
     found: list[tuple[float, FloatArray]] = []
     for tolerance in (1e-12, 1e-10, 1e-8):
         try:
@@ -187,7 +191,9 @@ def dotsort_prox(v: ArrayLike, weights: ArrayLike, step: float) -> FloatArray:
             continue
         candidate = np.asarray(x.value)
         distance = float(((candidate - point) ** 2).sum())
-        found.append((distance / 2 + owa_value(np.maximum(candidate, 0.0), losses), candidate))
+        deviations = np.maximum(candidate, 0.0)
+        value = owa_value(deviations, losses) + float(own @ deviations)
+        found.append((distance / 2 + value, candidate))
     if not found:
         raise RuntimeError("Clarabel failed at every tolerance")
     return min(found, key=lambda pair: pair[0])[1]

@@ -514,6 +514,30 @@ def test_iteration_limit():
     assert clf.lower_bound_ <= OWASVC(C=100.0).fit(X, y).objective_ <= clf.objective_ * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("estimator", [OWASVC(gamma=0.5), LinearOWASVC()], ids=name_of)
+def test_a_local_solution_is_what_was_asked_for(estimator):
+    # No warning, although the gap is not the target: the figures say what was proven.
+    clf = clone(estimator).set_params(C=10.0, weights="quadratic", alpha=0.8, solver="dca")
+    clf.fit(X, y)
+    assert clf.status_ == "local"
+    assert clf.gap_ > clf.mip_gap
+    assert 0.0 < clf.lower_bound_ < clf.objective_
+    assert clf.convex_ is False
+
+
+@pytest.mark.parametrize("estimator", [OWASVC(gamma=0.5), LinearOWASVC()], ids=name_of)
+def test_node_limit_of_branch_and_bound(estimator):
+    clf = clone(estimator).set_params(C=10.0, weights="quadratic", alpha=0.8)
+    with pytest.warns(ConvergenceWarning, match="mip_gap=0.0001: status iteration_limit") as seen:
+        limited = clone(clf).set_params(max_iter=2).fit(X, y)
+    assert "Raise max_iter" in str(seen[0].message)
+    assert limited.n_iter_ == 2
+    assert 0.0 < limited.lower_bound_ < limited.objective_
+    local = clone(clf).set_params(solver="dca").fit(X, y)
+    assert limited.lower_bound_ <= local.objective_
+    assert local.lower_bound_ <= limited.objective_
+
+
 # Errors
 
 

@@ -11,6 +11,7 @@ from owasvm.intercept import best_intercept
 from owasvm.loss import in_dual_set
 from owasvm.optimality import certificate, dual_value, feasible_dual, judge, objective
 from owasvm.problem import OWAProblem, RankCosts
+from owasvm.rank_split import pointwise_minorant
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.weights import owa_weights
 from tests.oracles import cvxpy_owa_svm, owa_value
@@ -39,18 +40,90 @@ def test_any_dual_point_gives_a_valid_bound(data, seed, draw):
     assert proof.objective >= optimum - 1e-8 * max(1.0, optimum)
 
 
-@settings(max_examples=30)
+def is_in_general_dual_set(point, costs):
+    """Whether the j largest entries sum to at most the last j costs, for every j."""
+    largest = np.cumsum(np.sort(point)[::-1])
+    rounding = 1e-9 * max(1.0, costs.sum())
+    return bool(
+        np.all(point >= -1e-6 * rounding) and np.all(largest <= np.cumsum(costs[::-1]) + rounding)
+    )
+
+
+@settings(max_examples=60)
 @given(data=classification_problems(max_samples=15), seed=st.integers(0, 99), draw=st.data())
-def test_bound_of_general_weights_is_that_of_a_minorant(data, seed, draw):
+def test_dual_set_of_general_weights(data, seed, draw):
+    X, y = data
+    costs = RankCosts(y.size, draw.draw(general_weights(y.size)), None, 3.0)
+    problem = OWAProblem(y, costs, features=X)
+    rng = np.random.default_rng(seed)
+    wild = rng.normal(size=y.size) * 10.0 ** rng.integers(-3, 3)
+    for slack in (None, rng.normal(size=y.size)):
+        point = feasible_dual(problem, wild, slack)
+        assert is_in_general_dual_set(point, costs.ascending)
+        assert abs(y @ point) <= 1e-12 * max(1.0, point.sum())
+        # What makes D(a) a bound: the ordered sum of any deviations is at least a'xi.
+        for _ in range(10):
+            deviations = rng.exponential(size=y.size) * (rng.random(y.size) < 0.7)
+            assert point @ deviations <= owa_value(deviations, costs.ascending) * (1 + 1e-9) + 1e-9
+        # A point of the set stays what it is.
+        again = feasible_dual(problem, point, slack)
+        np.testing.assert_allclose(again, point, rtol=1e-9, atol=1e-12 * max(1.0, point.max()))
+
+
+def test_dual_set_of_general_weights_is_more_than_that_of_a_minorant():
+    # Costs 3, 1, 2: the minorant 1, 1, 2 would allow a total of 4 only.
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    costs = RankCosts(4, [3.0, 1.0, 2.0, 2.0], None, 2.0)
+    np.testing.assert_allclose(costs.ascending, [3.0, 1.0, 2.0, 2.0])
+    problem = OWAProblem(y, costs, features=np.eye(4))
+    inside = np.array([1.6, 1.7, 1.7, 1.6])
+    assert is_in_general_dual_set(inside, costs.ascending)
+    np.testing.assert_array_equal(feasible_dual(problem, inside), inside)
+    assert inside.sum() > pointwise_minorant(costs.ascending).sum()
+    outside = np.array([2.1, 2.1, 0.0, 0.0])
+    np.testing.assert_allclose(feasible_dual(problem, outside), outside / 1.05)
+
+
+@settings(max_examples=60)
+@given(data=classification_problems(max_samples=15), seed=st.integers(0, 99), draw=st.data())
+def test_bound_of_general_weights_is_below_every_objective(data, seed, draw):
     X, y = data
     weights = draw.draw(general_weights(y.size))
     rng = np.random.default_rng(seed)
-    proof = certificate(X, y, weights, 1.0, rng.random(y.size), rng.normal(), alpha=None)
     problem = OWAProblem(y, RankCosts(y.size, weights, None, 1.0), features=X)
-    for _ in range(20):
-        w = rng.normal(size=X.shape[1]) * 10.0 ** rng.integers(-2, 2)
-        value, _ = objective(problem, w @ w, X @ w, rng.normal())
+    guess, intercept = 10.0 ** rng.uniform(-3, 1) * rng.random(y.size), rng.normal()
+    proof = certificate(X, y, weights, 1.0, guess, intercept, alpha=None)
+    verdict = judge(problem, guess, intercept)
+    assert verdict.lower_bound == pytest.approx(proof.lower_bound, rel=1e-9, abs=1e-12)
+    for trial in range(20):
+        w = rng.normal(size=X.shape[1]) * 10.0 ** rng.integers(-4, 2)
+        value, _ = objective(problem, w @ w, X @ w, rng.normal() * (trial % 4))
         assert proof.lower_bound <= value * (1 + 1e-12) + 1e-12
+
+
+def test_classifier_of_general_weights_stays_what_it_is():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(8, 2)), np.tile([1.0, -1.0], 4)
+    costs = RankCosts(8, "quadratic", 0.8, 2.0)
+    problem = OWAProblem(y, costs, features=X)
+    # Neither balanced nor dual feasible, of either sign.
+    coef = 3.0 * rng.normal(size=8)
+    proof = judge(problem, coef, 0.7)
+    np.testing.assert_array_equal(proof.dual, coef)
+    assert proof.intercept == 0.7
+    w = X.T @ (y * coef)
+    deviations = np.maximum(0.0, 1.0 - y * (X @ w + 0.7))
+    assert proof.objective == pytest.approx(0.5 * w @ w + owa_value(deviations, costs.ascending))
+
+
+def test_no_bound_for_general_weights_with_sample_weights():
+    # Sets between the prefixes can be tighter than the prefixes: nothing is claimed.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(8, 2)), np.tile([1.0, -1.0], 4)
+    proof = certificate(
+        X, y, "quadratic", 1.0, rng.random(8), 0.0, alpha=0.8, sample_weight=1.0 + rng.random(8)
+    )
+    assert proof.lower_bound == 0.0
 
 
 @settings(max_examples=80)

@@ -22,11 +22,17 @@ from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solution import Status, relative_gap
 from owasvm.solvers import SOLVERS, solve
 from owasvm.solvers._operators import FeatureOperator, GramOperator
-from owasvm.solvers._rank_loss import GroupedRankLoss, PlainRankLoss
+from owasvm.solvers._rank_loss import (
+    GroupedRankLoss,
+    OffsetRankLoss,
+    PlainRankLoss,
+    ProxPoint,
+)
+from owasvm.solvers._sorting import CLIPPED, INACTIVE, SINGLE
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates
 from owasvm.weights import owa_weights
-from tests.oracles import cvxpy_owa_svm, psd_factor
-from tests.strategies import classification_problems, convex_weights
+from tests.oracles import cvxpy_owa_svm, dotsort_prox, owa_value, psd_factor
+from tests.strategies import classification_problems, convex_weights, real_vectors
 
 KERNELS = {
     "linear": lambda _: None,
@@ -319,8 +325,7 @@ def test_verbose_speaks_through_the_logger(caplog):
 def test_refusals():
     X, y = noisy_data(30, 2)
     falling = OWAProblem(y, RankCosts(30, "trimmed", 0.2, 1.0), features=X)
-    with pytest.raises(ValueError, match="not convex"):
-        solve(falling)
+    assert solve(falling, max_iter=1).solver == "branch-and-bound"
     with pytest.raises(ValueError, match="non-decreasing"):
         solve(falling, "newton")
     convex = OWAProblem(y, RankCosts(30, "basic", 0.6, 1.0), features=X)
@@ -348,12 +353,13 @@ class TestGeneralConvexForm:
         raise AssertionError("no convergence")
 
     @staticmethod
-    def _by_cvxpy(X, y, groups, costs, margin, linear, intercept):
+    def _by_cvxpy(X, y, groups, costs, margin, linear, intercept, offsets=0.0):
         cp = pytest.importorskip("cvxpy")
         w, b = cp.Variable(X.shape[1]), cp.Variable()
         f = X @ w + b
         slack = cp.pos(margin - cp.multiply(y, f))
         loss = sum(cp.dotsort(slack[g], c) for g, c in zip(groups, costs, strict=True))
+        loss = loss + cp.sum(cp.multiply(offsets, slack))
         objective = 0.5 * cp.sum_squares(w) + loss + (linear * y) @ f
         constraints = [] if intercept is None else [b == intercept]
         problem = cp.Problem(cp.Minimize(objective), constraints)
@@ -374,7 +380,8 @@ class TestGeneralConvexForm:
             if as_gram
             else FeatureOperator(X, y, centred=centred)
         )
-        task = ConvexTask(operator, y, GroupedRankLoss(groups, costs), margin, linear, intercept)
+        loss = GroupedRankLoss(groups, [PlainRankLoss(part) for part in costs])
+        task = ConvexTask(operator, y, loss, margin, linear, intercept)
         iterate = self._run(task)
         f = X @ (X.T @ (y * iterate.w.coef)) + iterate.intercept
         objective = iterate.objective + (linear * y) @ f
@@ -386,6 +393,129 @@ class TestGeneralConvexForm:
         costs = owa_weights(50, "basic", 0.5)
         plain = ConvexTask(FeatureOperator(X, y), y, PlainRankLoss(costs), np.ones(50))
         grouped = ConvexTask(
-            FeatureOperator(X, y), y, GroupedRankLoss([np.arange(50)], [costs]), np.ones(50)
+            FeatureOperator(X, y),
+            y,
+            GroupedRankLoss([np.arange(50)], [PlainRankLoss(costs)]),
+            np.ones(50),
         )
         assert self._run(plain).objective == pytest.approx(self._run(grouped).objective, rel=1e-9)
+
+    @pytest.mark.parametrize("intercept", [None, -0.2])
+    @pytest.mark.parametrize("as_gram", [False, True])
+    @pytest.mark.parametrize("grouped", [False, True])
+    def test_own_hinges_against_cvxpy(self, intercept, as_gram, grouped):
+        rng = np.random.default_rng(7)
+        X, y = noisy_data(40, 3)
+        groups = [np.arange(0, 40, 2), np.arange(1, 40, 2)] if grouped else [np.arange(40)]
+        costs = [0.4 * owa_weights(group.size, "superquantile", 0.4) for group in groups]
+        offsets = rng.exponential(size=40) * (rng.random(40) < 0.6)
+        margin = 1.0 + 0.3 * rng.normal(size=40)
+        linear = 0.05 * rng.random(40)
+        loss = GroupedRankLoss(
+            groups,
+            [
+                OffsetRankLoss(part, offsets[group])
+                for part, group in zip(costs, groups, strict=True)
+            ],
+        )
+        if not grouped:
+            loss = OffsetRankLoss(costs[0], offsets)
+        operator = (
+            GramOperator(X @ X.T, y, centred=False)
+            if as_gram
+            else FeatureOperator(X, y, centred=False)
+        )
+        task = ConvexTask(operator, y, loss, margin, linear, intercept)
+        iterate = self._run(task)
+        f = X @ (X.T @ (y * iterate.w.coef)) + iterate.intercept
+        objective = iterate.objective + (linear * y) @ f
+        expected = self._by_cvxpy(X, y, groups, costs, margin, linear, intercept, offsets)
+        assert objective == pytest.approx(expected, rel=1e-6)
+
+
+@st.composite
+def offset_losses(draw, max_samples=15):
+    """Rank costs that do not fall, own costs of the samples, a point and a penalty."""
+    n_samples = draw(st.integers(1, max_samples))
+    costs = draw(convex_weights(n_samples)) * draw(st.sampled_from([1.0, 0.0, 1e-3]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    offsets = rng.exponential(size=n_samples) * (rng.random(n_samples) < 0.7)
+    if draw(st.booleans()):
+        offsets = np.round(offsets)
+    point = draw(real_vectors(n_samples, extreme=False))
+    return costs, offsets, point, 10.0 ** draw(st.integers(-2, 2))
+
+
+class TestOffsetRankLoss:
+    """A hinge of its own for every sample beside the ordered loss."""
+
+    @staticmethod
+    def _value(costs, offsets, slack):
+        deviations = np.maximum(slack, 0.0)
+        return owa_value(deviations, costs) + float(offsets @ deviations)
+
+    @settings(max_examples=100)
+    @given(case=offset_losses())
+    def test_value(self, case):
+        costs, offsets, slack, _ = case
+        expected = self._value(costs, offsets, slack)
+        value = OffsetRankLoss(costs, offsets).value(slack)
+        assert value == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+    @settings(max_examples=300)
+    @given(case=offset_losses())
+    def test_prox_proves_itself(self, case):
+        costs, offsets, v, penalty = case
+        out = ProxPoint(v.size)
+        before = v.copy()
+        loss = OffsetRankLoss(costs, offsets)
+        loss.prox(v, penalty, out)
+        np.testing.assert_array_equal(v, before)
+        scale = max(1.0, costs.max(), offsets.max(), penalty * np.abs(v).max())
+        np.testing.assert_allclose(out.prox + out.dual / penalty, v, atol=1e-12 * scale / penalty)
+        # The dual set: beyond its own cost, what any j samples pay together is bounded by the
+        # j largest rank costs. The loss is its support function.
+        assert np.all(out.dual >= 0.0)
+        beyond = np.cumsum(np.sort(out.dual - offsets)[::-1])
+        assert np.all(beyond <= np.cumsum(costs[::-1]) + 1e-12 * v.size * scale)
+        value = self._value(costs, offsets, out.prox)
+        size = scale * max(1.0, np.abs(v).max()) * v.size
+        assert out.dual @ out.prox == pytest.approx(value, abs=1e-12 * size)
+
+    @settings(max_examples=150)
+    @given(case=offset_losses())
+    def test_labels_tell_how_the_prox_moves(self, case):
+        costs, offsets, v, penalty = case
+        out = ProxPoint(v.size)
+        OffsetRankLoss(costs, offsets).prox(v, penalty, out)
+        assert np.all(v[out.block == INACTIVE] <= 0.0)
+        assert np.all(v[out.block != INACTIVE] > 0.0)
+        np.testing.assert_array_equal(out.prox[out.block == CLIPPED], 0.0)
+        assert np.all(out.prox[(out.block == SINGLE) | (out.block > 0)] >= 0.0)
+        assert out.block.max() <= max(out.n_tied_blocks, 0)
+        for tied in range(1, out.n_tied_blocks + 1):
+            assert np.ptp(out.prox[out.block == tied]) <= 1e-12 * max(1.0, np.abs(v).max())
+
+    @settings(max_examples=25)
+    @given(case=offset_losses(max_samples=8))
+    def test_prox_by_cvxpy(self, case):
+        costs, offsets, v, penalty = case
+        out = ProxPoint(v.size)
+        OffsetRankLoss(costs, offsets).prox(v, penalty, out)
+        expected = dotsort_prox(v, costs, 1.0 / penalty, offsets)
+
+        def value(x):
+            return 0.5 * penalty * (x - v) @ (x - v) + self._value(costs, offsets, x)
+
+        assert value(out.prox) <= value(expected) + 1e-12 * max(1.0, value(expected))
+        np.testing.assert_allclose(out.prox, expected, atol=1e-4 * max(1.0, np.abs(v).max()))
+
+    def test_without_own_hinges_it_is_the_plain_loss(self):
+        rng = np.random.default_rng(0)
+        costs = owa_weights(20, "basic", 0.4)
+        v = rng.normal(size=20)
+        one, other = ProxPoint(20), ProxPoint(20)
+        OffsetRankLoss(costs, np.zeros(20)).prox(v, 3.0, one)
+        PlainRankLoss(costs).prox(v, 3.0, other)
+        np.testing.assert_allclose(one.prox, other.prox, atol=1e-15)
+        np.testing.assert_array_equal(one.block, other.block)

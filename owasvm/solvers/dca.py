@@ -254,10 +254,11 @@ class MinorantSearch:
             ),
             self.operator,
         )
-        if minorant[-1] <= 0.0:
-            solution = replace(solution, lower_bound=0.0)
         self.n_iter += solution.n_iter
         candidate = evaluate(problem, solution.dual, solution.intercept)
+        if minorant[-1] <= 0.0:
+            # What was solved does not lie below ours: nothing of it but the start may be used.
+            solution = replace(solution, dual=np.zeros(problem.n_samples), lower_bound=0.0)
         half_norm = candidate.objective - float(self._costs @ np.sort(candidate.deviations))
         self._cuts.append((half_norm, np.sort(candidate.deviations)))
         return ConvexBound(minorant, solution, candidate)

@@ -88,6 +88,8 @@ _LOOSEST_SYSTEM = 1e-4
 _TIGHTEST_SYSTEM = 1e-9
 # An iterate whose gap fell to this share of the best one's is worth keeping a copy of.
 _WORTH_A_COPY = 0.5
+# Intercepts and objectives beyond this are on their way to infinity.
+_ESCAPED = 1e15
 
 
 @dataclass
@@ -432,14 +434,17 @@ def minimised(task: ConvexTask, start: Iterate, accuracy: float, max_iter: int) 
     limit is met first it is the best of those seen, up to a factor in the gap.
     """
     best: Iterate | None = None
-    for current in iterates(task, start):
-        small = accuracy * max(1.0, abs(current.objective))
-        if current.gap <= small and _hidden(task, current) <= small:
-            return _snapshot(current)
-        if best is None or current.gap <= _WORTH_A_COPY * best.gap:
-            best = _snapshot(current)
-        if current.n_iter >= max_iter:
-            break
+    # A problem with a linear term can have its minimum at infinity, where numbers overflow.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for current in iterates(task, start):
+            small = accuracy * max(1.0, abs(current.objective))
+            if current.gap <= small and _hidden(task, current) <= small:
+                return _snapshot(current)
+            if best is None or current.gap <= _WORTH_A_COPY * best.gap:
+                best = _snapshot(current)
+            escaped = not abs(current.intercept) + current.objective < _ESCAPED
+            if current.n_iter >= max_iter or escaped:
+                break
     assert best is not None
     return best
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from owasvm.solvers._operators import FeatureOperator, GramOperator, Operator
 from owasvm.solvers.branch_and_bound.coordinates import BoxNode, CoordinateBranching
 from owasvm.solvers.branch_and_bound.emphasis import emphasised
 from owasvm.solvers.branch_and_bound.geometry import CentredData, Frame
-from owasvm.solvers.branch_and_bound.ranges import ball, intercept_range, slack_ranges
+from owasvm.solvers.branch_and_bound.ranges import intercept_range, safe_ball, slack_ranges
 from owasvm.solvers.branch_and_bound.ranks import RankBranching, log_assignments
 from owasvm.solvers.branch_and_bound.relaxation import Box, Relaxer, Split
 from owasvm.solvers.branch_and_bound.tree import Tree
@@ -87,24 +88,33 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
 
 def _root(problem: OWAProblem, search: MinorantSearch, clock: Clock) -> tuple[Candidate, Status]:
     """Bounds before any branching: an incumbent, and whether that settles it."""
-    operator = search.operator
-    best = descended(problem, operator, first_candidates(problem, search.bounds)[0], clock)
+    best = search.best.candidate
+    try:
+        for found in _candidates(problem, search, clock):
+            if found.objective < best.objective:
+                best = found
+            if relative_gap(best.objective, search.bound) <= clock.settings.mip_gap:
+                return best, Status.OPTIMAL
+        if not report(clock.settings, 0, best.objective, search.bound, clock):
+            return best, Status.INTERRUPTED
+    except KeyboardInterrupt:
+        return best, Status.INTERRUPTED
+    return best, Status.TIME_LIMIT
+
+
+def _candidates(problem: OWAProblem, search: MinorantSearch, clock: Clock) -> Iterator[Candidate]:
+    """Where descents end, while the minorants get better."""
+    first = first_candidates(problem, search.bounds)[0]
+    first = descended(problem, search.operator, first, clock)
+    yield first
     for _ in range(_MINORANTS):
-        if relative_gap(best.objective, search.bound) <= clock.settings.mip_gap:
-            return best, Status.OPTIMAL
         if clock.expired or not search.improve():
             break
+        yield first
     for start in first_candidates(problem, search.bounds)[:_DESCENTS]:
         if clock.expired:
             break
-        found = descended(problem, operator, start, clock)
-        if found.objective < best.objective:
-            best = found
-    if relative_gap(best.objective, search.bound) <= clock.settings.mip_gap:
-        return best, Status.OPTIMAL
-    if not report(clock.settings, 0, best.objective, search.bound, clock):
-        return best, Status.INTERRUPTED
-    return best, Status.TIME_LIMIT
+        yield descended(problem, search.operator, start, clock)
 
 
 def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Clock) -> Status:
@@ -117,8 +127,8 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
         return tree.search(ranks.root(), ranks, search.bound)
     best = tree.incumbent
     data, split = _chosen_split(problem, best, clock, accuracy)
-    reach = ball(data, search, best.objective)
-    coordinates = CoordinateBranching(problem, data, split, reach, accuracy)
+    ball = safe_ball(problem, search.best.solution, best.objective)
+    coordinates = CoordinateBranching(problem, data, split, ball, accuracy)
     low, high = (np.array([end]) for end in intercept_range(problem, data, best.objective))
     box = Box(low, high, *slack_ranges(problem, data, best.objective))
     start = coordinates.relaxer(0).start(best.coef, data.coordinates(best.coef, best.intercept, 0))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from owasvm.problem import OWAProblem
 from owasvm.solvers.branch_and_bound.geometry import CentredData, Frame
+from owasvm.solvers.branch_and_bound.ranges import Ball
 from owasvm.solvers.branch_and_bound.relaxation import Box, Point, Relaxer, Split
 from owasvm.solvers.branch_and_bound.tree import Node, Tree
 from owasvm.solvers.dca import evaluate
@@ -24,6 +25,8 @@ FloatArray = NDArray[np.float64]
 _ROUNDS = 4
 # Coordinates are split as long as their widths explain this share of what a box lacks.
 _WIDTH_SHARE = 0.4
+# Slacks may be off by rounding.
+_ROUNDING = 1e-9
 # Boxes that are certain to lack this share of the objective are split unseen.
 _HOPELESS = 0.5
 
@@ -47,9 +50,8 @@ class CoordinateBranching:
         Its samples.
     split : Split
         Its costs.
-    ball : tuple of ndarray and float
-        Coordinates of the centre along all directions, and the radius, of a ball that holds every
-        w worth finding.
+    ball : Ball
+        Holds every w worth finding.
     accuracy : float
         Relative accuracy of the convex problems.
     """
@@ -59,7 +61,7 @@ class CoordinateBranching:
         problem: OWAProblem,
         data: CentredData,
         split: Split,
-        ball: tuple[FloatArray, float],
+        ball: Ball,
         accuracy: float,
     ) -> None:
         self._problem = problem
@@ -67,21 +69,24 @@ class CoordinateBranching:
         self._split = split
         self._ball = ball
         self._accuracy = accuracy
+        self._centre = data.coordinates(ball.coef, 0.0, data.n_directions)[1:]
         self._relaxers: dict[int, Relaxer] = {}
+        self._responses: dict[int, FloatArray] = {}
 
     def relaxer(self, n_directions: int) -> Relaxer:
         """The relaxations with a number of directions among the coordinates."""
         if n_directions not in self._relaxers:
             frame = Frame(self._data, n_directions)
             self._relaxers[n_directions] = Relaxer(frame, self._split, self._accuracy)
+            self._responses[n_directions] = frame.operator.vector(self._ball.coef.copy()).response
         return self._relaxers[n_directions]
 
     def deepened(self, node: BoxNode) -> BoxNode:
         """The same box with one more direction among the coordinates."""
         index = node.box.low.size - 1
-        centre, radius = self._ball
-        low = np.append(node.box.low, centre[index] - radius)
-        high = np.append(node.box.high, centre[index] + radius)
+        centre, radius = self._centre[index], self._ball.radius
+        low = np.append(node.box.low, centre - radius)
+        high = np.append(node.box.high, centre + radius)
         relaxer = self.relaxer(index + 1)
         at = np.append(node.start.coordinates, 0.0)
         scores = relaxer.frame.columns[:, -1]
@@ -99,7 +104,11 @@ class CoordinateBranching:
             tree.n_nodes += 1
             return self._halves(node, int(np.argmax(certain)))
         tree.n_nodes += 1
-        proof, point = relaxer.rounds(node.box, node.start, tree.target, _ROUNDS)
+        box = self._within_ball(node.box)
+        if np.any(box.lower > box.upper):
+            # No w of the ball has these coordinates.
+            return [replace(node, bound=max(node.bound, tree.target))]
+        proof, point = relaxer.rounds(box, node.start, tree.target, _ROUNDS)
         if relaxer.objective(self._problem, point) < tree.incumbent.objective:
             tree.propose(evaluate(self._problem, *frame.classifier(point.coef, point.coordinates)))
         node = BoxNode(max(node.bound, proof.value), proof.box, point)
@@ -110,6 +119,19 @@ class CoordinateBranching:
         if wide or frame.stiffness.size > self._data.n_directions:
             return self._halves(node, int(np.argmax(proof.drops)))
         return [self.deepened(node)]
+
+    def _within_ball(self, box: Box) -> Box:
+        """The box with the slacks that its coordinates and the ball allow."""
+        n_directions = box.low.size - 1
+        frame = self.relaxer(n_directions).frame
+        half = np.abs(frame.columns) @ (0.5 * (box.high - box.low))
+        reach = half + self._ball.radius * frame.norms + _ROUNDING
+        middle = 1.0 - frame.y * frame.offsets(box.middle) - self._responses[n_directions]
+        return replace(
+            box,
+            lower=np.maximum(box.lower, middle - reach),
+            upper=np.minimum(box.upper, middle + reach),
+        )
 
     @staticmethod
     def _halves(node: BoxNode, index: int) -> list[BoxNode]:

@@ -105,6 +105,8 @@ class CentredData:
 
         Their mean is 1.
         """
+        if self._values.size == 0:
+            return np.ones(self.y.size)
         leading = self._values > share * self._values[0]
         if self.gram is not None:
             return (self._vectors[:, leading] ** 2).mean(axis=1) * self.y.size
@@ -183,6 +185,8 @@ class Frame:
         from the bound.
     operator : Operator
         The rest of the data.
+    norms : ndarray of shape (n_samples,)
+        Norms of the samples in the rest of the data, rounded up.
     """
 
     def __init__(self, data: CentredData, n_directions: int) -> None:
@@ -198,6 +202,9 @@ class Frame:
         self.rho = (1.0 - _ROUNDING) * data.emphases / largest
         self.stiffness = (1.0 + 2.0 * _ROUNDING) * (self.rho @ self.columns**2)
         self.operator = data.without_directions(n_directions)
+        lengths = data.norms**2 - np.einsum("ij,ij->i", self.columns[:, 1:], self.columns[:, 1:])
+        # Rounded up, by what the subtraction can lose.
+        self.norms = np.sqrt(np.maximum(lengths, 0.0) + 1e-12 * data.norms**2)
 
     def offsets(self, coordinates: FloatArray) -> FloatArray:
         """What the coordinates contribute to the decision values."""

@@ -7,13 +7,16 @@ that does not send a whole class beyond what U allows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.optimality import dual_value, feasible_dual
 from owasvm.problem import OWAProblem
 from owasvm.rank_split import tail_sums
+from owasvm.solution import Solution
 from owasvm.solvers.branch_and_bound.geometry import CentredData
-from owasvm.solvers.dca import MinorantSearch
 
 FloatArray = NDArray[np.float64]
 
@@ -46,8 +49,16 @@ def slack_ranges(
     return 1.0 - np.maximum(*ends) - reach, 1.0 - np.minimum(*ends) + reach
 
 
-def ball(data: CentredData, search: MinorantSearch, upper: float) -> tuple[FloatArray, float]:
-    """Coordinates of the centre along all directions, and radius, of the ball that holds w."""
-    bound = search.best.solution
-    centre = data.coordinates(bound.dual, bound.intercept, data.n_directions)[1:]
-    return centre, float(np.sqrt(2.0 * max(upper - bound.lower_bound, 0.0)))
+@dataclass(frozen=True)
+class Ball:
+    """Holds every w with an objective below a value: the centre by its coefficients."""
+
+    coef: FloatArray
+    radius: float
+
+
+def safe_ball(problem: OWAProblem, bound: Solution, upper: float) -> Ball:
+    """The ball around a point of the dual set, ``|w - w_a|^2 <= 2 (upper - D(a))``."""
+    coef = feasible_dual(problem, bound.dual)
+    room = max(upper - dual_value(problem, coef), 0.0)
+    return Ball(coef, float(np.sqrt(2.0 * room)))

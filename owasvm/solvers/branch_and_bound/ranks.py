@@ -8,8 +8,8 @@ inequality ``Phi_r`` is the smallest of the sums ``sum_i r_pi(i) xi_i`` over all
 with no condition on the order of the deviations. A negative entry contributes ``-|r| xi``, the
 smaller of 0 and ``-|r| u``: two convex cases.
 
-A node has handed out the entries of the largest ranks. All others get the smallest entry that is
-left, if it is positive; negative ones are left with p, as costs of the last ranks, below which
+A node has handed out some entries. All other samples get the smallest entry that is left, if it
+is positive; negative ones are left with p, as costs of the last ranks, below which
 there is a non-decreasing minorant. That is a convex problem; with equal entries left it is exact.
 """
 
@@ -48,7 +48,7 @@ def log_assignments(costs: FloatArray) -> float:
 
 @dataclass
 class RankNode(Node):
-    """Samples that took the largest ranks, the largest first.
+    """Samples that took the first entries, in their order.
 
     ``counted`` says of each whether its entry acts; only negative ones may not.
     """
@@ -58,8 +58,15 @@ class RankNode(Node):
     start: newton.Iterate | None
 
 
+def _rarest_first(entries: FloatArray) -> FloatArray:
+    """The entries with the most frequent non-negative one at the end: whoever is left gets it."""
+    values, counts = np.unique(entries[entries >= 0.0], return_counts=True)
+    common = values[int(np.argmax(counts))]
+    return np.concatenate((entries[entries != common], entries[entries == common]))
+
+
 class RankBranching:
-    """Hands out the falling part of the costs from the largest rank down.
+    """Hands out the falling part of the costs, the most frequent entry last.
 
     Parameters
     ----------
@@ -81,7 +88,7 @@ class RankBranching:
         falling = costs - self._rising
         # Differences of rounding size would only multiply the ways to hand them out.
         falling[np.abs(falling) <= 1e-14 * float(costs.max())] = 0.0
-        self._falling = falling[::-1]
+        self._falling = _rarest_first(falling[::-1])
 
     def root(self) -> RankNode:
         """Nobody has a rank yet."""
@@ -91,7 +98,7 @@ class RankBranching:
         """Bound a node; close it, or hand out the next entry in all ways."""
         tree.n_nodes += 1
         left = self._falling[len(node.samples) :]
-        exact = left.size == 0 or (left[0] >= 0.0 and left[-1] <= left[0])
+        exact = left.size == 0 or (left[0] >= 0.0 and bool(np.all(left == left[0])))
         bound, candidate, iterate = self._bounded(node, _EXACT if exact else self._accuracy)
         tree.propose(candidate)
         bound = max(bound, node.bound)
@@ -118,14 +125,14 @@ class RankBranching:
         n_samples = problem.n_samples
         taken = len(node.samples)
         left = self._falling[taken:]
-        offsets = np.full(n_samples, max(float(left[0]), 0.0) if left.size else 0.0)
+        offsets = np.full(n_samples, max(float(left.min()), 0.0) if left.size else 0.0)
         linear = np.zeros(n_samples)
         for sample, entry, counted in zip(node.samples, self._falling, node.counted, strict=False):
             offsets[sample] = max(entry, 0.0)
             linear[sample] = -entry if counted and entry < 0.0 else 0.0
-        negative = np.minimum(left, 0.0)
+        negative = np.sort(np.minimum(left, 0.0))[::-1]
         charged = self._rising.copy()
-        charged[n_samples - negative.size :] += negative[::-1]
+        charged[n_samples - negative.size :] += negative
         ranked = pointwise_minorant(np.maximum(charged, 0.0))
         task = newton.ConvexTask(
             self._operator,
