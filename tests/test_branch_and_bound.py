@@ -692,7 +692,7 @@ def test_scale_of_the_features_is_a_scale_of_C(scale, shape):
 
 @pytest.mark.parametrize(
     "X",
-    [np.zeros((20, 2)), np.full((20, 1), 0.1), 1e-4 * noisy_data(20, 2)[0]],
+    [np.zeros((20, 2)), np.full((20, 1), 0.1), 1e-6 * noisy_data(20, 2)[0]],
     ids=["zeros", "one point", "tiny"],
 )
 @pytest.mark.parametrize(("family", "alpha"), [*FAMILIES[:2], ("olympic", 0.5)])

@@ -16,6 +16,7 @@ from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rank_split import convex_envelope, rising_part, tail_sums, tangent_minorant
 from owasvm.separable import Layers, make_layers, sample_minima, tightened
 from owasvm.solvers import solve
+from owasvm.solvers.branch_and_bound import relaxation
 from owasvm.solvers.branch_and_bound.emphasis import emphasised
 from owasvm.solvers.branch_and_bound.geometry import CentredData, Frame
 from owasvm.solvers.branch_and_bound.ranges import slack_ranges
@@ -474,6 +475,47 @@ def test_bound_and_intervals_with_a_target(seed):
             assert is_inside(slack, proof.box, 1e-7)
 
 
+@pytest.mark.parametrize("seed", range(200, 232))
+def test_bound_is_the_inequality_minimised(monkeypatch, seed):
+    calls = []
+
+    def watched(*arguments):
+        calls.append((arguments, sample_minima(*arguments)))
+        return calls[-1][1]
+
+    monkeypatch.setattr(relaxation, "sample_minima", watched)
+    boxed = BoxedProblem(seed)
+    relaxer, frame, y = boxed.relaxer(), boxed.frame, boxed.problem.y
+    start = relaxer.start(boxed.incumbent.dual, boxed.at)
+    proof, point = relaxer.rounds(boxed.box, start, np.inf, 1)
+    (coef, slack, rho, rising, _, _, layers), minima = calls[-1]
+    # The two sides of the inequality at other classifiers, with every slack where it is.
+    base = float(coef.sum()) - 0.5 * point.squared_norm + layers.constant
+    pull = frame.columns.T @ (y * coef)
+    at = CoordinateTerms(pull, frame.regularised, frame.stiffness, point.coordinates)
+    scale = max(1.0, boxed.incumbent.objective)
+    others = [
+        (coef, point.coordinates + shift) for shift in boxed.rng.normal(size=(20, boxed.at.size))
+    ]
+    others += [
+        (coef + boxed.rng.normal(size=y.size), point.coordinates + 0.1 * boxed.rng.normal())
+        for _ in range(20)
+    ]
+    for rest, coordinates in others:
+        classifier = evaluate(boxed.problem, *frame.classifier(rest, coordinates))
+        other = 1.0 - y * (boxed.problem.scores(classifier.coef) + classifier.intercept)
+        if not is_inside(other, boxed.box):
+            continue
+        deviations = np.maximum(other, 0.0)
+        own = -coef * other + 0.5 * rho * (other - slack) ** 2
+        own += rising * deviations + layers.value(deviations)
+        terms = at.value(coordinates)
+        assert base + own.sum() + terms.sum() <= classifier.objective + 1e-9 * scale
+        assert np.all(own >= minima.values - 1e-9 * scale)
+    least = at.least(boxed.box.low, boxed.box.high)
+    assert proof.value == pytest.approx(base + minima.total + least.sum(), rel=1e-9)
+
+
 @pytest.mark.parametrize("emphases", EMPHASES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_bound_along_the_intercept_alone(shape, emphases):
@@ -497,6 +539,27 @@ def test_bound_along_the_intercept_alone(shape, emphases):
         start = relaxer.start(np.zeros(12), box.middle)
         proof, _ = relaxer.rounds(box, start, np.inf, 4)
         assert proof.value <= min(values) + 1e-9 * max(1.0, min(values))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_bound_is_exact_where_everything_is_known(shape):
+    # Samples that coincide, a single intercept: nothing is open, whatever the weights.
+    rng = np.random.default_rng(1)
+    y = np.where(np.arange(12) % 3 > 0, 1.0, -1.0)
+    weights = weights_of_shape(shape, 12, rng)
+    family, alpha = weights if isinstance(weights, tuple) else (weights, None)
+    costs = RankCosts(12, family, alpha, 1.0)
+    problem = OWAProblem(y, costs, gram=np.zeros((12, 12)))
+    rising = rising_part(costs.ascending)
+    split = Split(rising, convex_envelope(tail_sums(costs.ascending - rising)))
+    relaxer = Relaxer(Frame(CentredData(problem), 0), split, 1e-9)
+    for b in rng.uniform(-2.0, 2.0, size=10):
+        slack = 1.0 - y * b
+        box = Box(np.array([b]), np.array([b]), slack - 1e-9, slack + 1e-9)
+        start = relaxer.start(np.zeros(12), np.array([b]))
+        proof, _ = relaxer.rounds(box, start, np.inf, 4)
+        value = costs.ascending @ np.sort(np.maximum(0.0, slack))
+        assert proof.value == pytest.approx(value, abs=1e-5)
 
 
 def test_bound_closes_at_the_incumbent_where_curvature_suffices():
