@@ -21,7 +21,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["_build", "figures", "generated", "auto_examples/*.ipynb"]
+exclude_patterns = ["_build", "figures", "results", "generated", "auto_examples/*.ipynb"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
