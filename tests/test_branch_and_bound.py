@@ -695,7 +695,7 @@ def test_scale_of_the_features_is_a_scale_of_C(scale, shape):
     [np.zeros((20, 2)), np.full((20, 1), 0.1), 1e-6 * noisy_data(20, 2)[0]],
     ids=["zeros", "one point", "tiny"],
 )
-@pytest.mark.parametrize(("family", "alpha"), FAMILIES[:2])
+@pytest.mark.parametrize(("family", "alpha"), [*FAMILIES[:2], ("olympic", 0.5)])
 def test_intercept_alone(X, family, alpha):
     # Nothing (or next to nothing) to gain from w: F is a function of b, with kinks at -1 and 1.
     y = np.where(np.arange(20) % 3 > 0, 1.0, -1.0)

@@ -541,11 +541,7 @@ def test_bound_along_the_intercept_alone(shape, emphases):
         assert proof.value <= min(values) + 1e-9 * max(1.0, min(values))
 
 
-# Where the falling part is negative, or jumps, four rounds do not find the best multipliers.
-_EASY = [shape for shape in SHAPES if shape not in (("olympic", 0.6), "random", "hurwicz")]
-
-
-@pytest.mark.parametrize("shape", _EASY, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_bound_is_exact_where_everything_is_known(shape):
     # Samples that coincide, a single intercept: nothing is open.
     rng = np.random.default_rng(1)

@@ -335,7 +335,9 @@ class Relaxer:
         frame = self.frame
         rising = np.zeros(frame.y.size)
         if self.split.has_ranks:
-            share = np.maximum(point.coef - np.maximum(slopes, 0.0), 0.0)
+            # A negative slope acts on violated samples only, by its line.
+            acting = np.where(point.slack > 0.0, slopes, np.maximum(slopes, 0.0))
+            share = np.maximum(point.coef - acting, 0.0)
             rising = project_dual(share, self.split.rising)
         minima = sample_minima(
             point.coef, point.slack, frame.rho, rising, box.lower, box.upper, layers
