@@ -167,12 +167,12 @@ class _Direction:
     squared_norm: float
 
 
-def make_operator(problem: OWAProblem) -> Operator:
+def make_operator(problem: OWAProblem, *, centred: bool = True) -> Operator:
     """The data of a problem, prepared; problems that differ in their costs alone can share it."""
     if problem.gram is not None:
-        return GramOperator(np.ascontiguousarray(problem.gram), problem.y)
+        return GramOperator(np.ascontiguousarray(problem.gram), problem.y, centred=centred)
     assert problem.features is not None
-    return FeatureOperator(problem.features, problem.y)
+    return FeatureOperator(problem.features, problem.y, centred=centred)
 
 
 def plain_task(problem: OWAProblem, operator: Operator) -> ConvexTask:

@@ -13,7 +13,6 @@ from owasvm.problem import OWAProblem
 from owasvm.rank_split import convex_envelope, rising_part, tail_sums, tangent_minorant
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers import Settings, newton
-from owasvm.solvers._operators import FeatureOperator, GramOperator, Operator
 from owasvm.solvers.branch_and_bound.coordinates import BoxNode, CoordinateBranching
 from owasvm.solvers.branch_and_bound.emphasis import emphasised
 from owasvm.solvers.branch_and_bound.geometry import CentredData, Frame
@@ -123,7 +122,7 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
     assert costs is not None
     accuracy = min(0.1 * clock.settings.mip_gap, 1e-6)
     if log_assignments(costs) <= _MAX_LOG_ASSIGNMENTS:
-        ranks = RankBranching(problem, _uncentred(problem), accuracy)
+        ranks = RankBranching(problem, newton.make_operator(problem, centred=False), accuracy)
         return tree.search(ranks.root(), ranks, search.bound)
     best = tree.incumbent
     data, split = _chosen_split(problem, best, clock, accuracy)
@@ -133,13 +132,6 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
     box = Box(low, high, *slack_ranges(problem, data, best.objective))
     start = coordinates.relaxer(0).start(best.coef, data.coordinates(best.coef, best.intercept, 0))
     return tree.search(BoxNode(0.0, box, start), coordinates, search.bound)
-
-
-def _uncentred(problem: OWAProblem) -> Operator:
-    if problem.gram is not None:
-        return GramOperator(np.ascontiguousarray(problem.gram), problem.y, centred=False)
-    assert problem.features is not None
-    return FeatureOperator(problem.features, problem.y, centred=False)
 
 
 class _Trial:
