@@ -25,13 +25,6 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-FILES = {
-    "ionosphere": "ionosphere_scale",
-    "australian": "australian_scale",
-    "diabetes": "diabetes_scale",
-    "german": "german.numer_scale",
-    "splice": "splice_scale",
-}
 DATASETS = ("ionosphere", "wbc", "australian", "diabetes", "german", "splice")
 GRID_C = (2.0**-7, 2.0**-3, 1.0, 2.0**5, 2.0**7)
 GRID_SIGMA = (None, 0.25, 1.0, 4.0, 32.0)
@@ -39,18 +32,15 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def load(name: str) -> tuple[FloatArray, FloatArray]:
-    """One of the six datasets; the five files are looked for in the folder ``OWASVM_DATA``."""
-    from sklearn.datasets import load_breast_cancer, load_svmlight_file
-    from sklearn.preprocessing import minmax_scale
+    """One of the six datasets, labels as floats; nothing is downloaded for a benchmark."""
+    from owasvm.datasets import DatasetError
+    from owasvm.datasets import load as load_dataset
 
-    if name == "wbc":
-        X, y = load_breast_cancer(return_X_y=True)
-        return minmax_scale(X, (-1, 1)), np.where(y == 1, 1.0, -1.0)
-    folder = os.environ.get("OWASVM_DATA")
-    if folder is None:
-        sys.exit("Set OWASVM_DATA to the folder that holds the LIBSVM files; wbc needs none.")
-    X, y = load_svmlight_file(str(Path(folder) / FILES[name]))
-    return X.toarray(), np.where(y > 0, 1.0, -1.0)
+    try:
+        X, y = load_dataset(name, download=False)
+    except DatasetError as error:
+        sys.exit(str(error))
+    return X, y.astype(np.float64)
 
 
 def gram(X: FloatArray, sigma: float | None) -> FloatArray:
