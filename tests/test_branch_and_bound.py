@@ -22,6 +22,7 @@ from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rank_split import rising_part, tail_sums
 from owasvm.solution import Status
 from owasvm.solvers import Settings, newton, solve
+from owasvm.solvers.branch_and_bound.choice import Choice, Trial, chosen_relaxation
 from owasvm.solvers.branch_and_bound.coordinates import CoordinateBranching
 from owasvm.solvers.branch_and_bound.geometry import CentredData
 from owasvm.solvers.branch_and_bound.ranges import intercept_range, safe_ball, slack_ranges
@@ -317,12 +318,34 @@ def test_ranges_hold_every_better_classifier(family, gamma):
             centre = data.coordinates(ball.coef, 0.0, data.n_directions)[1:]
             assert np.linalg.norm(at[1:] - centre) <= ball.radius * (1 + 1e-9) + 1e-6
             if trial % 5 == 0:
-                branching = CoordinateBranching(problem, data, split, ball, 1e-7)
+                choice = Choice(data, split, n_directions=0, remains=(0.5,))
+                branching = CoordinateBranching(problem, choice, ball, 1e-7)
                 n_directions = trial % 3
                 around = at[: 1 + n_directions] + 0.1 * rng.uniform(-1, 1, size=1 + n_directions)
                 box = Box(around - 0.1, around + 0.1, lower, upper_ends)
                 box = branching._within_ball(box)
                 assert np.all(slack >= box.lower - 1e-9) and np.all(slack <= box.upper + 1e-9)
+
+
+@pytest.mark.parametrize("gamma", [None, 0.5])
+def test_chosen_relaxations_prove_nothing_wrong_and_more_than_equal_emphases(gamma):
+    problem = noisy_problem(60, "quadratic", 0.8, C=2.0, gamma=gamma)
+    clock = Clock.start(Settings())
+    search = MinorantSearch(problem, newton.make_operator(problem), clock)
+    incumbent = solve(problem, "branch-and-bound", max_iter=20)
+    best = evaluate(problem, incumbent.dual, incumbent.intercept)
+    choice = chosen_relaxation(problem, best, search.best, clock, 1e-7)
+    assert all(0.0 <= share <= 1.0 for share in choice.remains)
+    plain = Trial(problem, CentredData(problem), (best, search.best.candidate), 1e-7)
+    chosen = plain.with_data(choice.data)
+    for kept in (-1, 3, 8):
+        for n_directions in range(3):
+            # At the incumbent's own coordinates no valid bound exceeds its objective.
+            assert chosen.lacking(kept, n_directions) >= -1e-9 * best.objective
+    if gamma is not None:
+        # With three features and three directions nothing would be left to emphasise.
+        least = min(chosen.lacking(kept, choice.n_directions) for kept in range(-1, 20))
+        assert least < min(plain.lacking(kept, choice.n_directions) for kept in range(-1, 20))
 
 
 def test_optimum_on_the_other_side_of_the_classical_svm():

@@ -17,7 +17,7 @@ from owasvm.rank_split import convex_envelope, rising_part, tail_sums, tangent_m
 from owasvm.separable import Layers, make_layers, sample_minima, tightened
 from owasvm.solvers import solve
 from owasvm.solvers.branch_and_bound import relaxation
-from owasvm.solvers.branch_and_bound.emphasis import emphasised
+from owasvm.solvers.branch_and_bound.emphasis import levelled, near_margin, refitted
 from owasvm.solvers.branch_and_bound.geometry import CentredData, Frame
 from owasvm.solvers.branch_and_bound.ranges import slack_ranges
 from owasvm.solvers.branch_and_bound.relaxation import Box, CoordinateTerms, Relaxer, Split
@@ -249,10 +249,33 @@ def centred_data(problem, emphases, seed=0):
         return CentredData(problem, 10.0 ** rng.uniform(-1, 1, size=problem.n_samples))
     slack = rng.normal(size=problem.n_samples)
     slack[0] = 0.5
-    return emphasised(problem, slack)
+    if emphases == "refitted":
+        spreads = np.maximum(rng.normal(size=problem.n_samples), 0.0) + 1e-3
+        return refitted(near_margin(problem, slack), spreads, n_directions=1)
+    return levelled(problem, slack)
 
 
-EMPHASES = ["equal", "any", "chosen"]
+EMPHASES = ["equal", "any", "levelled", "refitted"]
+
+
+def test_levelled_emphases_without_a_sample_near_the_margin():
+    problem = random_problem("features", 0)
+    data = levelled(problem, np.full(problem.n_samples, -5.0))
+    assert np.all(data.emphases == data.emphases[0])
+
+
+@pytest.mark.parametrize("kind", ["features", "gram"])
+def test_refitted_emphases_go_where_the_spreads_are(kind):
+    problem = random_problem(kind, 3, n_samples=30)
+    spreads = np.zeros(30)
+    spreads[:6] = 1.0
+    data = CentredData(problem)
+    for _ in range(10):
+        data = refitted(data, spreads, n_directions=0)
+    assert data.emphases[:6].mean() > 10.0 * data.emphases[6:].max()
+    # The curvature that lifts the bound grows: that is what it is for.
+    before = spreads.sum() / CentredData(problem).largest_remaining(0)
+    assert spreads @ data.emphases / data.largest_remaining(0) > 1.5 * before
 
 
 def rows_of(problem):

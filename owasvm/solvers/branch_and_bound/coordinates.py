@@ -14,17 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.problem import OWAProblem
-from owasvm.solvers.branch_and_bound.geometry import CentredData, Frame
+from owasvm.solvers.branch_and_bound.choice import Choice
+from owasvm.solvers.branch_and_bound.geometry import Frame
 from owasvm.solvers.branch_and_bound.ranges import Ball
-from owasvm.solvers.branch_and_bound.relaxation import Box, Point, Relaxer, Split
+from owasvm.solvers.branch_and_bound.relaxation import Box, Point, Relaxer
 from owasvm.solvers.branch_and_bound.tree import Node, Tree
 from owasvm.solvers.dca import evaluate
 
 FloatArray = NDArray[np.float64]
 
+# Rounds a box; few samples have strong kinks and cheap rounds.
 _ROUNDS = 4
-# Coordinates are split as long as their widths explain this share of what a box lacks.
+_ROUNDS_FEW_SAMPLES = 10
+_FEW_SAMPLES = 64
+# Boxes are cut before directions are taken in while widths explain this share of what they lack.
 _WIDTH_SHARE = 0.4
+# A box is about to be closed when it lacks at most so many times the gap that is allowed.
+_WITHIN_REACH = 10.0
 # Slacks may be off by rounding.
 _ROUNDING = 1e-9
 # Boxes that are certain to lack this share of the objective are split unseen.
@@ -46,10 +52,8 @@ class CoordinateBranching:
     ----------
     problem : OWAProblem
         The problem.
-    data : CentredData
-        Its samples.
-    split : Split
-        Its costs.
+    choice : Choice
+        Its samples and costs.
     ball : Ball
         Holds every w worth finding.
     accuracy : float
@@ -59,25 +63,25 @@ class CoordinateBranching:
     def __init__(
         self,
         problem: OWAProblem,
-        data: CentredData,
-        split: Split,
+        choice: Choice,
         ball: Ball,
         accuracy: float,
     ) -> None:
         self._problem = problem
-        self._data = data
-        self._split = split
+        self._choice = choice
+        few = problem.n_samples <= _FEW_SAMPLES
+        self._n_rounds = _ROUNDS_FEW_SAMPLES if few else _ROUNDS
         self._ball = ball
         self._accuracy = accuracy
-        self._centre = data.coordinates(ball.coef, 0.0, data.n_directions)[1:]
+        self._centre = choice.data.coordinates(ball.coef, 0.0, choice.data.n_directions)[1:]
         self._relaxers: dict[int, Relaxer] = {}
         self._responses: dict[int, FloatArray] = {}
 
     def relaxer(self, n_directions: int) -> Relaxer:
         """The relaxations with a number of directions among the coordinates."""
         if n_directions not in self._relaxers:
-            frame = Frame(self._data, n_directions)
-            self._relaxers[n_directions] = Relaxer(frame, self._split, self._accuracy)
+            frame = Frame(self._choice.data, n_directions)
+            self._relaxers[n_directions] = Relaxer(frame, self._choice.split, self._accuracy)
             self._responses[n_directions] = frame.operator.vector(self._ball.coef.copy()).response
         return self._relaxers[n_directions]
 
@@ -108,17 +112,43 @@ class CoordinateBranching:
         if np.any(box.lower > box.upper):
             # No w of the ball has these coordinates.
             return [replace(node, bound=max(node.bound, tree.target))]
-        proof, point = relaxer.rounds(box, node.start, tree.target, _ROUNDS)
+        proof, point = relaxer.rounds(box, node.start, tree.target, self._n_rounds)
         if relaxer.objective(self._problem, point) < tree.incumbent.objective:
             tree.propose(evaluate(self._problem, *frame.classifier(point.coef, point.coordinates)))
         node = BoxNode(max(node.bound, proof.value), proof.box, point)
         lacking = tree.target - node.bound
         if lacking <= 0.0:
             return [node]
-        wide = proof.drops.sum() >= _WIDTH_SHARE * lacking
-        if wide or frame.stiffness.size > self._data.n_directions:
-            return self._halves(node, int(np.argmax(proof.drops)))
-        return [self.deepened(node)]
+        room = tree.incumbent.objective - tree.target
+        if self._worth_deepening(node, lacking, room, proof.drops):
+            return [self.deepened(node)]
+        return self._halves(node, int(np.argmax(proof.drops)))
+
+    def _worth_deepening(
+        self, node: BoxNode, lacking: float, room: float, drops: FloatArray
+    ) -> bool:
+        """Whether one more coordinate promises more than one more cut.
+
+        Emphases fitted for some directions prove little before these are coordinates, and a box
+        about to be closed needs what cuts cannot give. Else the bound as a whole is to be lifted:
+        a cut takes three quarters of a coordinate's drop away; one more coordinate takes its share
+        of what is not due to the widths, after as many cuts as its range needs.
+        """
+        index = node.box.low.size - 1
+        choice = self._choice
+        if index >= choice.data.n_directions:
+            return False
+        if index < choice.n_directions or lacking <= _WITHIN_REACH * room:
+            return bool(drops.sum() < _WIDTH_SHARE * lacking)
+        gain = (1.0 - choice.remains[min(index, len(choice.remains) - 1)]) * (
+            lacking - float(drops.sum())
+        )
+        if gain <= 0.0:
+            return False
+        stiffness = self.relaxer(index + 1).frame.stiffness[-1] - 1.0
+        narrow = np.sqrt(4.0 * gain / max(stiffness, 1e-3))
+        n_cuts = max(np.log2(2.0 * self._ball.radius / narrow), 1.0)
+        return bool(gain / n_cuts > 0.75 * drops.max())
 
     def _within_ball(self, box: Box) -> Box:
         """The box with the slacks that its coordinates and the ball allow."""

@@ -30,6 +30,8 @@ FloatArray = NDArray[np.float64]
 _ROUNDING = 1e-9
 # Largest curvature worth having, in multiples of the largest cost.
 _USEFUL = 10.0
+# How fast eigenvalues below the largest cease to count for leverages.
+_SHARPNESS = 10.0
 #: Directions prepared at most.
 MAX_DIRECTIONS = 12
 
@@ -100,18 +102,22 @@ class CentredData:
             return max(float(self._values[n_directions]), self._floor)
         return max(1e-9 * float(self._values[0]) if self._values.size else 0.0, self._floor)
 
-    def leverages(self, share: float) -> FloatArray:
-        """How much each sample takes part in the eigenvalues above a share of the largest one.
+    def leverages(self, n_directions: int = 0) -> FloatArray:
+        """How much each sample takes part in the largest eigenvalues beyond some directions.
 
-        Their mean is 1.
+        Eigenvalues count less the smaller they are. The mean over the samples is 1.
         """
-        if self._values.size == 0:
+        values = self._values
+        if values.size <= n_directions:
             return np.ones(self.y.size)
-        leading = self._values > share * self._values[0]
+        shares = np.zeros(values.size)
+        rest = values[n_directions:]
+        shares[n_directions:] = np.exp(_SHARPNESS * (rest / rest[0] - 1.0))
+        shares /= shares.sum()
         if self.gram is not None:
-            return (self._vectors[:, leading] ** 2).mean(axis=1) * self.y.size
-        scores = self.direction_scores(int(leading.sum())) ** 2 / self._values[leading]
-        return self.emphases * scores.mean(axis=1) * self.y.size
+            return (self._vectors**2 @ shares) * self.y.size
+        scores = self.direction_scores(values.size) ** 2 / values
+        return self.emphases * (scores @ shares) * self.y.size
 
     def direction_scores(self, n_directions: int) -> FloatArray:
         """Scores of the samples along the leading directions, a column each."""

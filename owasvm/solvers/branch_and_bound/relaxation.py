@@ -11,12 +11,14 @@ linearising ``h~`` again and again leads to its minimum: each round is a convex 
 more hinge a sample. The bound itself does not depend on how well that is done.
 
 The counts at which h touches are those of the relaxed solution: a sample in the middle of a
-segment of the envelope counts as a mixture of both ends. That makes round after round better.
+segment of the envelope counts as a mixture of both ends, and rounds are averaged. That makes round
+after round better.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numba import njit
@@ -45,6 +47,8 @@ _WORTH_TIGHTENING = 4.0
 # A warm start resumes at this share of the last penalty.
 _RESTART = 0.1
 _MAX_STEPS = 200
+# Share of the newest round in the counts.
+_DAMPING = 0.5
 
 
 @dataclass(frozen=True)
@@ -100,12 +104,13 @@ class Proof:
     """What a point proves about a box.
 
     ``value`` bounds the objective on the box. ``drops`` is what each coordinate loses to the width
-    of its interval.
+    of its interval. ``spreads`` are the variances of the samples that the relaxation mixes.
     """
 
     value: float
     box: Box
     drops: FloatArray
+    spreads: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 @njit(cache=True)
@@ -201,6 +206,19 @@ def _mixture_counts(
     return np.maximum(counts, 0.0)
 
 
+def _damped_counts(
+    states: Sequence[tuple[FloatArray, FloatArray, FloatArray]], levels: FloatArray
+) -> FloatArray:
+    """Counts of several rounds, the newest weighted most.
+
+    Counts of the last round alone would swing between two extremes.
+    """
+    counts = _mixture_counts(*states[0], levels)
+    for state in states[1:]:
+        counts += _DAMPING * (_mixture_counts(*state, levels) - counts)
+    return counts
+
+
 class Relaxer:
     """Solves node relaxations of one problem.
 
@@ -275,9 +293,12 @@ class Relaxer:
         best: Proof | None = None
         best_point = point = self._moved(start, box.middle)
         segments = (np.maximum(point.slack, 0.0),) * 2
+        spreads = np.zeros(point.slack.size)
+        states: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         for _ in range(n_rounds):
             levels = self._levels(box, point.slack)
-            layers = self._layers(box, levels, _mixture_counts(point.slack, *segments, levels))
+            states.append((point.slack, *segments))
+            layers = self._layers(box, levels, _damped_counts(states, levels))
             coarse = np.unique(np.linspace(0, levels.size - 1, _COARSE).astype(np.int64))
             slopes, *ends = _envelope(
                 point.slack,
@@ -291,6 +312,9 @@ class Relaxer:
             )
             segments = (ends[0], ends[1])
             point = self._solved(point, slopes)
+            inside = np.clip(point.slack, *segments)
+            # Rounds tend to alternate between two states: the mean of both is what matters.
+            earlier, spreads = spreads, (inside - segments[0]) * (segments[1] - inside)
             proof = self._proof(box, point, slopes, layers, target)
             box = proof.box
             if best is None or proof.value > best.value:
@@ -298,7 +322,7 @@ class Relaxer:
             if best.value >= target:
                 break
         assert best is not None
-        return replace(best, box=box), best_point
+        return replace(best, box=box, spreads=0.5 * (earlier + spreads)), best_point
 
     def _moved(self, point: Point, coordinates: FloatArray) -> Point:
         change = self.frame.offsets(point.coordinates - coordinates)
