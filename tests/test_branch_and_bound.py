@@ -28,6 +28,7 @@ from owasvm.solvers.branch_and_bound.geometry import CentredData
 from owasvm.solvers.branch_and_bound.ranges import intercept_range, safe_ball, slack_ranges
 from owasvm.solvers.branch_and_bound.ranks import RankBranching, RankNode, log_assignments
 from owasvm.solvers.branch_and_bound.relaxation import Box, Split
+from owasvm.solvers.branch_and_bound.shares import ShareBranching
 from owasvm.solvers.branch_and_bound.tree import Node, Tree
 from owasvm.solvers.dca import Clock, MinorantSearch, evaluate
 from tests.oracles import enumerate_owa_svm, owa_value, psd_factor
@@ -785,3 +786,99 @@ def test_real_data(ionosphere):
         model = OWASVC(C, weights=family, alpha=alpha, gamma=2.0).fit(X[:120], y[:120])
         assert model.status_ == "optimal"
         assert model.gap_ <= 1e-4
+
+
+# Keep or trim
+
+
+@pytest.mark.parametrize("kind", ["trimmed", "falling", "quadratic"])
+@pytest.mark.parametrize("seed", range(4))
+def test_shares_find_the_optimum_of_all_orders(kind, seed):
+    rng = np.random.default_rng(seed)
+    X, y = noisy_data(6, 2, seed=seed)
+    weights = {
+        "trimmed": np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0]),
+        "falling": np.sort(rng.exponential(size=6))[::-1].copy(),
+        "quadratic": np.array([1.0, 0.7, 0.4, 0.3, 0.5, 0.9]),
+    }[kind]
+    problem = OWAProblem(y, RankCosts(6, weights, None, 2.0), features=X)
+    expected = enumerate_owa_svm(X, y, problem.costs.ascending, 1.0).objective
+    clock = Clock.start(Settings(mip_gap=1e-7, max_iter=10_000))
+    operator = newton.make_operator(problem)
+    start = evaluate(problem, np.zeros(6), 1.0)
+    tree = Tree(problem, operator, start, clock)
+    shares = ShareBranching(problem, operator, start, 1e-8)
+    assert tree.search(shares.root(), shares, 0.0) is Status.OPTIMAL
+    assert tree.incumbent.objective == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert tree.bound <= expected * (1 + 1e-7)
+
+
+def test_share_intervals_allow_the_same_assignments_after_propagation():
+    rng = np.random.default_rng(0)
+    n_samples = 5
+    X, y = noisy_data(n_samples)
+    costs = RankCosts(n_samples, np.array([3.0, 2.0, 2.0, 1.0, 1.0]), None, 1.0)
+    problem = OWAProblem(y, costs, features=X)
+    operator = newton.make_operator(problem)
+    shares = ShareBranching(problem, operator, evaluate(problem, np.zeros(5), 1.0), 1e-6)
+    classes = [0, 0, 1, 1, 2]
+
+    def assignments(lowest, highest):
+        return {
+            order
+            for order in itertools.permutations(classes)
+            if np.all(lowest <= order) and np.all(highest >= order)
+        }
+
+    n_impossible = n_tighter = 0
+    for _ in range(300):
+        lowest = rng.integers(0, 3, n_samples)
+        highest = np.maximum(lowest, rng.integers(0, 3, n_samples))
+        before = assignments(lowest, highest)
+        new_lowest, new_highest = lowest.copy(), highest.copy()
+        if shares._propagated(new_lowest, new_highest):
+            assert assignments(new_lowest, new_highest) == before
+            n_tighter += bool(np.any(new_lowest > lowest) or np.any(new_highest < highest))
+        else:
+            assert not before
+            n_impossible += 1
+    assert n_impossible > 10 and n_tighter > 10
+
+
+def test_trimming_is_proven_for_more_samples_than_assignments_can_be_listed():
+    problem = noisy_problem(40, "trimmed", 0.1, C=1.0, seed=2)
+    assert log_assignments(problem.costs.ascending) > math.log(9e4)
+    solution = solve(problem, "branch-and-bound", max_iter=20_000)
+    assert solution.status is Status.OPTIMAL
+    # No choice of trimmed samples beats it: the best of many is not better.
+    rng = np.random.default_rng(0)
+    X, y = problem.features, problem.y
+    C = float(problem.costs.ascending[0])
+    for _ in range(50):
+        kept = rng.permutation(40)[:36]
+        svc = SVC(kernel="linear", C=C, tol=1e-6).fit(X[kept], y[kept])
+        coef = svc.coef_.ravel()
+        slack = np.sort(np.maximum(0.0, 1.0 - y * (X @ coef + svc.intercept_)))
+        value = 0.5 * coef @ coef + float(problem.costs.ascending @ slack)
+        assert value >= solution.lower_bound
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_two_trees_take_turns_on_few_samples(monkeypatch, seed):
+    monkeypatch.setattr("owasvm.solvers.branch_and_bound._COORDINATES_FIRST", 3)
+    monkeypatch.setattr("owasvm.solvers.branch_and_bound._THEN_SHARES", 4)
+    by_coordinates(monkeypatch)
+    problem = noisy_problem(12, "quadratic", 0.8, C=2.0, seed=seed)
+    seen = []
+    turns = solve(
+        problem, "branch-and-bound", callback=lambda info: seen.append(info), max_iter=40
+    )
+    assert turns.n_iter == 40
+    monkeypatch.setattr("owasvm.solvers.branch_and_bound._THEN_SHARES", 5000)
+    alone = solve(problem, "branch-and-bound", max_iter=5000)
+    assert alone.status is Status.OPTIMAL
+    assert turns.lower_bound <= alone.objective * (1 + 1e-9)
+    assert turns.objective >= alone.lower_bound * (1 - 1e-9)
+    assert [info["n_iter"] for info in seen] == sorted(info["n_iter"] for info in seen)
+    bounds = np.array([info["lower_bound"] for info in seen])
+    assert np.all(np.diff(bounds) >= -1e-9 * abs(turns.objective))

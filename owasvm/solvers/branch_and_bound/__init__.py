@@ -17,6 +17,7 @@ from owasvm.solvers.branch_and_bound.coordinates import BoxNode, CoordinateBranc
 from owasvm.solvers.branch_and_bound.ranges import intercept_range, safe_ball, slack_ranges
 from owasvm.solvers.branch_and_bound.ranks import RankBranching, log_assignments
 from owasvm.solvers.branch_and_bound.relaxation import Box
+from owasvm.solvers.branch_and_bound.shares import ShareBranching, falling_values
 from owasvm.solvers.branch_and_bound.tree import Tree
 from owasvm.solvers.dca import (
     Candidate,
@@ -36,6 +37,10 @@ _MINORANTS = 8
 _DESCENTS = 4
 # Ways to hand out costs, as a logarithm, up to which they are enumerated implicitly.
 _MAX_LOG_ASSIGNMENTS = math.log(1e5)
+# Up to so many samples two trees take turns, with so many nodes.
+_FEW_SAMPLES = 64
+_COORDINATES_FIRST = 200
+_THEN_SHARES = 1500
 
 
 def solve(problem: OWAProblem, settings: Settings) -> Solution:
@@ -114,10 +119,35 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
     costs = problem.costs.ascending
     assert costs is not None
     accuracy = min(0.1 * clock.settings.mip_gap, 1e-6)
-    if log_assignments(costs) <= _MAX_LOG_ASSIGNMENTS:
+    shares: ShareBranching | None = None
+    if falling_values(costs)[0][0] >= 0.0:
+        shares = ShareBranching(problem, search.operator, tree.incumbent, accuracy)
+    few_assignments = log_assignments(costs) <= _MAX_LOG_ASSIGNMENTS
+    if shares is not None and (few_assignments or costs[-1] <= 0.0):
+        return tree.search(shares.root(), shares, search.bound)
+    if few_assignments:
         ranks = RankBranching(problem, newton.make_operator(problem, centred=False), accuracy)
         return tree.search(ranks.root(), ranks, search.bound)
-    best = tree.incumbent
+    root, coordinates = _coordinates(problem, tree.incumbent, search, clock, accuracy)
+    if shares is None or problem.n_samples > _FEW_SAMPLES:
+        return tree.search(root, coordinates, search.bound)
+    status = tree.search(root, coordinates, search.bound, _COORDINATES_FIRST)
+    if status is not Status.ITERATION_LIMIT:
+        return status
+    # Few samples: either tree can be the one that ends soon.
+    other = Tree(problem, search.operator, tree.incumbent, clock)
+    other.n_nodes = tree.n_nodes
+    status = other.search(shares.root(), shares, tree.bound, tree.n_nodes + _THEN_SHARES)
+    tree.n_nodes = other.n_nodes
+    tree.incumbent = other.incumbent
+    tree.floor = other.bound
+    return tree.resume(coordinates) if status is Status.ITERATION_LIMIT else status
+
+
+def _coordinates(
+    problem: OWAProblem, best: Candidate, search: MinorantSearch, clock: Clock, accuracy: float
+) -> tuple[BoxNode, CoordinateBranching]:
+    """The tree over coordinates: its root, and how to split."""
     choice = chosen_relaxation(problem, best, search.best, clock, accuracy)
     data = choice.data
     ball = safe_ball(problem, search.best.solution, best.objective)
@@ -125,4 +155,4 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
     low, high = (np.array([end]) for end in intercept_range(problem, data, best.objective))
     box = Box(low, high, *slack_ranges(problem, data, best.objective))
     start = coordinates.relaxer(0).start(best.coef, data.coordinates(best.coef, best.intercept, 0))
-    return tree.search(BoxNode(0.0, box, start), coordinates, search.bound)
+    return BoxNode(0.0, box, start), coordinates

@@ -68,6 +68,7 @@ class Tree:
     ) -> None:
         self.incumbent = incumbent
         self.n_nodes = 0
+        self.floor = 0.0
         self._problem = problem
         self._operator = operator
         self._clock = clock
@@ -83,9 +84,9 @@ class Tree:
 
     @property
     def bound(self) -> float:
-        """What all nodes, open and closed, prove together."""
+        """What all nodes, open and closed, prove together, or what is known otherwise."""
         lowest = self._open[0][0] if self._open else np.inf
-        return min(lowest, self._closed, self.incumbent.objective)
+        return min(max(min(lowest, self._closed), self.floor), self.incumbent.objective)
 
     def propose(self, candidate: Candidate) -> None:
         """Take a classifier for incumbent, after descent, if it is better."""
@@ -100,13 +101,26 @@ class Tree:
         else:
             heapq.heappush(self._open, (node.bound, next(self._ticket), node))
 
-    def search(self, root: NodeT, branching: Branching[NodeT], floor: float) -> Status:
+    def search(
+        self,
+        root: NodeT,
+        branching: Branching[NodeT],
+        floor: float,
+        max_nodes: int | None = None,
+    ) -> Status:
         """Split nodes, the worst bound first, until the gap is closed or a limit is met.
 
-        `floor` is a lower bound known otherwise, for reports.
+        `floor` is a lower bound known otherwise. `max_nodes` limits this search beside
+        ``max_iter``; :meth:`resume` goes on with it.
         """
-        settings = self._clock.settings
+        self.floor = max(self.floor, floor)
         self._add(root)
+        return self.resume(branching, max_nodes)
+
+    def resume(self, branching: Branching[NodeT], max_nodes: int | None = None) -> Status:
+        """Go on with the nodes that are open."""
+        settings = self._clock.settings
+        most = settings.max_iter if max_nodes is None else min(max_nodes, settings.max_iter)
         try:
             while self._open:
                 node = self._open[0][2]
@@ -114,7 +128,7 @@ class Tree:
                     # The incumbent has improved since the node was opened.
                     self._add(heapq.heappop(self._open)[2])
                     continue
-                if self.n_nodes >= settings.max_iter:
+                if self.n_nodes >= most:
                     return Status.ITERATION_LIMIT
                 if self._clock.expired:
                     return Status.TIME_LIMIT
@@ -123,10 +137,8 @@ class Tree:
                 heapq.heappop(self._open)
                 for part in parts:
                     self._add(part)
-                lower = max(self.bound, floor)
-                if not report(
-                    settings, self.n_nodes, self.incumbent.objective, lower, self._clock
-                ):
+                upper = self.incumbent.objective
+                if not report(settings, self.n_nodes, upper, self.bound, self._clock):
                     return Status.INTERRUPTED
         except KeyboardInterrupt:
             return Status.INTERRUPTED
