@@ -59,10 +59,10 @@ from tests.oracles import enumerate_owa_svm, psd_factor
 COUNTS = {"tiny": 200, "small": 40}
 TINY_GAP = 1e-6
 TINY_LIMIT = 60.0
-COORDINATES_LIMIT = 5.0
+COORDINATES_LIMIT = 2.0
 SMALL_GAP = 1e-5
-SMALL_LIMIT = 60.0
-SCIP_LIMIT = 300.0
+SMALL_LIMIT = 20.0
+SCIP_LIMIT = 60.0
 # Optimum and bounds of the oracles and of our solvers hold up to this much.
 ROUNDING = 1e-8
 # Branch and bound as users meet it: it must finish and find the optimum.

@@ -221,11 +221,6 @@ EXPLANATIONS: dict[tuple[str, str, str], str] = {
         "Tested without effect: tolerance 1e-9 (182 points), both ends of the optimal intercepts "
         "(the best 40), more starts (20 of the best with such a gap), branch and bound (2)."
     ),
-    ("auc", "australian", "app-OWA-SVM_K"): (
-        "Tolerance: at the best point one test sample has a decision value of 1e-4, and a second "
-        "step with a gap of 1e-6 puts it on the wrong side. Gaps of 1e-7 to 1e-10, and LIBSVM as "
-        "the second step, give the printed 87.46."
-    ),
     ("auc", "australian", "ex-OWA-SVM_K"): (
         "Not settled. The best point is the one that gives the printed ACC, 87.39. Tested without "
         "effect: tolerance 1e-10 (54 points), both ends of the optimal intercepts (the best 40), "
