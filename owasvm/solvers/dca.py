@@ -82,8 +82,12 @@ class Clock:
     @property
     def expired(self) -> bool:
         """Whether the time limit has passed."""
+        return self.has_spent(1.0)
+
+    def has_spent(self, share: float) -> bool:
+        """Whether a share of the time limit has passed."""
         limit = self.settings.time_limit
-        return limit is not None and self.elapsed > limit
+        return limit is not None and self.elapsed > share * limit
 
     @property
     def remaining(self) -> float | None:

@@ -30,6 +30,8 @@ _MAX_DIRECTIONS = 3
 _DIRECTION_SHARE = 0.9
 # The share of the gap that the bound at the incumbent may use up.
 _CLOSED_SHARE = 0.6
+# Share of the time limit that may pass before the choice is made.
+_SHARE_OF_TIME = 0.25
 # Steps of a fit, and how many in a row may be in vain.
 _FIT_STEPS = 10
 _PATIENCE = 3
@@ -124,7 +126,7 @@ def chosen_relaxation(
     gap = max(best.objective - below.solution.lower_bound, enough)
     trial = Trial(problem, CentredData(problem), (best, below.candidate), accuracy)
     kept = _search_kept(trial, 0, enough)
-    if trial.lacking(kept, 0) <= enough or clock.expired:
+    if trial.lacking(kept, 0) <= enough or clock.has_spent(_SHARE_OF_TIME):
         return _choice(trial, kept, 0)
     slack = 1.0 - problem.y * (problem.scores(best.coef) + best.intercept)
     chosen = trial, kept, 0
@@ -138,11 +140,13 @@ def chosen_relaxation(
         start = trial.with_data(make(problem, slack))
         for fit, fit_kept in _fits(start, kept, n_directions, enough):
             lacking = fit.lacking(fit_kept, n_directions)
-            if lacking <= enough or clock.expired:
+            if lacking <= enough:
                 return _choice(fit, fit_kept, n_directions)
             if (1.0 - lacking / gap) * discount > merit:
                 chosen = fit, fit_kept, n_directions
                 merit = (1.0 - lacking / gap) * discount
+            if clock.has_spent(_SHARE_OF_TIME):
+                return _choice(*chosen)
     return _choice(*chosen)
 
 

@@ -33,7 +33,10 @@ from owasvm.solvers.dca import Candidate, evaluate
 
 FloatArray = NDArray[np.float64]
 
+# Steps of convex problems that decide, and of those that only bound: costs of many magnitudes can
+# make them slow, and any step gives a valid bound.
 _MAX_STEPS = 1000
+_STEPS_FOR_A_BOUND = 60
 # Accuracy of the convex problems that decide.
 _EXACT = 1e-9
 
@@ -146,7 +149,8 @@ class RankBranching:
             start.w = self._operator.vector(node.start.w.coef.copy())
             start.intercept = node.start.intercept
             start.dual = np.maximum(node.start.w.coef, 0.0)
-        iterate = newton.minimised(task, start, accuracy, _MAX_STEPS)
+        n_steps = _MAX_STEPS if accuracy <= _EXACT else _STEPS_FOR_A_BOUND
+        iterate = newton.minimised(task, start, accuracy, n_steps)
         # Where w says little about its coefficients, as at w = 0, the multiplier says more.
         bounds = []
         candidates = []
