@@ -24,6 +24,7 @@ from owasvm.solvers.dca import (
     descend,
     evaluate,
     first_candidates,
+    shaken,
 )
 from tests.oracles import enumerate_owa_svm, primal_objective, psd_factor
 from tests.strategies import classification_problems, general_weights, penalties
@@ -401,3 +402,23 @@ def test_problems_without_sample_weights_are_their_own_copies():
     assert copied is problem
     np.testing.assert_array_equal(index, np.arange(10))
     assert replace(problem).with_copies()[1].size == 10
+
+
+def test_shaken_descents_never_lose_and_can_win():
+    rng = np.random.default_rng(39)
+    n_won = 0
+    for seed in range(6):
+        X = rng.normal(size=(18, 5))
+        y = np.where(X[:, 0] + rng.normal(size=18) > 0, 1.0, -1.0)
+        y[:2] = [1.0, -1.0]
+        weights = np.sort(np.random.default_rng(seed).exponential(size=18))[::-1].copy()
+        problem = OWAProblem(y, RankCosts(18, weights, None, 1.0), features=X)
+        operator = newton.make_operator(problem)
+        local = solve(problem, "dca")
+        start = evaluate(problem, local.dual, local.intercept)
+        best = shaken(problem, operator, start, 30, Clock.start(Settings()))
+        again = shaken(problem, operator, start, 30, Clock.start(Settings()))
+        assert best.objective <= start.objective and best.objective == again.objective
+        assert best.objective >= local.lower_bound - 1e-9
+        n_won += best.objective < start.objective * (1 - 1e-4)
+    assert n_won >= 2

@@ -50,6 +50,8 @@ _N_INTERCEPTS = 48
 _MINORANTS = 1
 _WORTH_A_MINORANT = 1e-3
 _LINE_POINTS = 41
+# Noise on coefficients, relative to the largest.
+_NOISE = (0.1, 0.3, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +196,26 @@ def descended(
         best = candidate
         if clock.expired:
             break
+    return best
+
+
+def shaken(
+    problem: OWAProblem, operator: Operator, best: Candidate, n_trials: int, clock: Clock
+) -> Candidate:
+    """The best end of descents from a classifier with noise on its coefficients.
+
+    A better one takes its place at once. The noise is the same at every call.
+    """
+    rng = np.random.default_rng(0)
+    for _ in range(n_trials):
+        if clock.expired:
+            break
+        scale = float(rng.choice(_NOISE)) * max(float(np.abs(best.coef).max()), 1e-3)
+        coef = best.coef + scale * rng.normal(size=best.coef.size)
+        start = better_intercept(problem, evaluate(problem, coef, best.intercept))
+        found = descended(problem, operator, start, clock)
+        if found.objective < best.objective:
+            best = found
     return best
 
 

@@ -27,6 +27,7 @@ from owasvm.solvers.dca import (
     finished,
     first_candidates,
     report,
+    shaken,
     solve_with_copies,
 )
 
@@ -41,6 +42,8 @@ _MAX_LOG_ASSIGNMENTS = math.log(1e5)
 _FEW_SAMPLES = 64
 _COORDINATES_FIRST = 200
 _THEN_SHARES = 1500
+# Descents from shaken classifiers before a long search.
+_SHAKES = 60
 
 
 def solve(problem: OWAProblem, settings: Settings) -> Solution:
@@ -124,6 +127,8 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
         shares = ShareBranching(problem, search.operator, tree.incumbent, accuracy)
     few_assignments = log_assignments(costs) <= _MAX_LOG_ASSIGNMENTS
     if shares is not None and (few_assignments or costs[-1] <= 0.0):
+        n_shakes = _SHAKES if problem.n_samples <= _FEW_SAMPLES else _SHAKES // 6
+        tree.incumbent = shaken(problem, search.operator, tree.incumbent, n_shakes, clock)
         return tree.search(shares.root(), shares, search.bound)
     if few_assignments:
         ranks = RankBranching(problem, newton.make_operator(problem, centred=False), accuracy)
@@ -134,7 +139,8 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
     status = tree.search(root, coordinates, search.bound, _COORDINATES_FIRST)
     if status is not Status.ITERATION_LIMIT:
         return status
-    # Few samples: either tree can be the one that ends soon.
+    # Few samples: either tree can be the one that ends soon, and descents are cheap.
+    tree.incumbent = shaken(problem, search.operator, tree.incumbent, _SHAKES, clock)
     other = Tree(problem, search.operator, tree.incumbent, clock)
     other.n_nodes = tree.n_nodes
     status = other.search(shares.root(), shares, tree.bound, tree.n_nodes + _THEN_SHARES)
