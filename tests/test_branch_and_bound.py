@@ -882,3 +882,21 @@ def test_two_trees_take_turns_on_few_samples(monkeypatch, seed):
     assert [info["n_iter"] for info in seen] == sorted(info["n_iter"] for info in seen)
     bounds = np.array([info["lower_bound"] for info in seen])
     assert np.all(np.diff(bounds) >= -1e-9 * abs(turns.objective))
+
+
+@pytest.mark.parametrize(
+    ("weights", "alpha", "where"),
+    [("quadratic", 0.8, "chosen_relaxation"), ("trimmed", 0.3, "shaken")],
+)
+def test_ctrl_c_before_the_first_node_claims_no_more_than_the_minorant(
+    monkeypatch, weights, alpha, where
+):
+    def interrupted(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"owasvm.solvers.branch_and_bound.{where}", interrupted)
+    problem = noisy_problem(20, weights, alpha, C=2.0, seed=1)
+    solution = solve(problem, "branch-and-bound")
+    assert solution.status is Status.INTERRUPTED
+    assert solution.lower_bound == pytest.approx(solution.details["minorant_bound"])
+    assert solution.gap > 1e-4

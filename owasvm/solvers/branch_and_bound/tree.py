@@ -69,6 +69,7 @@ class Tree:
         self.incumbent = incumbent
         self.n_nodes = 0
         self.floor = 0.0
+        self._begun = False
         self._problem = problem
         self._operator = operator
         self._clock = clock
@@ -85,6 +86,8 @@ class Tree:
     @property
     def bound(self) -> float:
         """What all nodes, open and closed, prove together, or what is known otherwise."""
+        if not self._begun:
+            return self.floor
         lowest = self._open[0][0] if self._open else np.inf
         return min(max(min(lowest, self._closed), self.floor), self.incumbent.objective)
 
@@ -115,6 +118,7 @@ class Tree:
         """
         self.floor = max(self.floor, floor)
         self._add(root)
+        self._begun = True
         return self.resume(branching, max_nodes)
 
     def resume(self, branching: Branching[NodeT], max_nodes: int | None = None) -> Status:
