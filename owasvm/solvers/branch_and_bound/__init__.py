@@ -13,11 +13,11 @@ from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers import Settings, newton
 from owasvm.solvers.branch_and_bound.choice import chosen_relaxation
-from owasvm.solvers.branch_and_bound.coordinates import BoxNode, CoordinateBranching
+from owasvm.solvers.branch_and_bound.coordinates import FEW_SAMPLES, BoxNode, CoordinateBranching
 from owasvm.solvers.branch_and_bound.ranges import intercept_range, safe_ball, slack_ranges
-from owasvm.solvers.branch_and_bound.ranks import RankBranching, log_assignments
+from owasvm.solvers.branch_and_bound.ranks import RankBranching, falling_values, log_assignments
 from owasvm.solvers.branch_and_bound.relaxation import Box
-from owasvm.solvers.branch_and_bound.shares import ShareBranching, falling_values
+from owasvm.solvers.branch_and_bound.shares import ShareBranching
 from owasvm.solvers.branch_and_bound.tree import Tree
 from owasvm.solvers.dca import (
     Candidate,
@@ -38,8 +38,7 @@ _MINORANTS = 8
 _DESCENTS = 4
 # Ways to hand out costs, as a logarithm, up to which they are enumerated implicitly.
 _MAX_LOG_ASSIGNMENTS = math.log(1e5)
-# Up to so many samples two trees take turns, with so many nodes.
-_FEW_SAMPLES = 64
+# With few samples two trees take turns, with so many nodes.
 _COORDINATES_FIRST = 200
 _THEN_SHARES = 1500
 # Descents from shaken classifiers before a long search.
@@ -127,14 +126,14 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
         shares = ShareBranching(problem, search.operator, tree.incumbent, accuracy)
     few_assignments = log_assignments(costs) <= _MAX_LOG_ASSIGNMENTS
     if shares is not None and (few_assignments or costs[-1] <= 0.0):
-        n_shakes = _SHAKES if problem.n_samples <= _FEW_SAMPLES else _SHAKES // 6
+        n_shakes = _SHAKES if problem.n_samples <= FEW_SAMPLES else _SHAKES // 6
         tree.incumbent = shaken(problem, search.operator, tree.incumbent, n_shakes, clock)
         return tree.search(shares.root(), shares, search.bound)
     if few_assignments:
         ranks = RankBranching(problem, newton.make_operator(problem, centred=False), accuracy)
         return tree.search(ranks.root(), ranks, search.bound)
     root, coordinates = _coordinates(problem, tree.incumbent, search, clock, accuracy)
-    if shares is None or problem.n_samples > _FEW_SAMPLES:
+    if shares is None or problem.n_samples > FEW_SAMPLES:
         return tree.search(root, coordinates, search.bound)
     status = tree.search(root, coordinates, search.bound, _COORDINATES_FIRST)
     if status is not Status.ITERATION_LIMIT:

@@ -26,7 +26,8 @@ FloatArray = NDArray[np.float64]
 # Rounds a box; few samples have strong kinks and cheap rounds.
 _ROUNDS = 4
 _ROUNDS_FEW_SAMPLES = 10
-_FEW_SAMPLES = 64
+#: Up to here samples are few.
+FEW_SAMPLES = 64
 # Boxes are cut before directions are taken in while widths explain this share of what they lack.
 _WIDTH_SHARE = 0.4
 # A box is about to be closed when it lacks at most so many times the gap that is allowed.
@@ -69,7 +70,7 @@ class CoordinateBranching:
     ) -> None:
         self._problem = problem
         self._choice = choice
-        few = problem.n_samples <= _FEW_SAMPLES
+        few = problem.n_samples <= FEW_SAMPLES
         self._n_rounds = _ROUNDS_FEW_SAMPLES if few else _ROUNDS
         self._ball = ball
         self._accuracy = accuracy

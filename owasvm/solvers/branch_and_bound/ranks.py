@@ -32,6 +32,10 @@ from owasvm.solvers.branch_and_bound.tree import Node, Tree
 from owasvm.solvers.dca import Candidate, evaluate
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Values of r closer than this, relative to the largest cost, count as one.
+SAME = 1e-12
 
 # Steps of convex problems that decide, and of those that only bound: costs of many magnitudes can
 # make them slow, and any step gives a valid bound.
@@ -41,12 +45,37 @@ _STEPS_FOR_A_BOUND = 60
 _EXACT = 1e-9
 
 
+def falling_values(costs: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The different values of the falling part, ascending, and how often each occurs."""
+    falling = costs - rising_part(costs)
+    step = SAME * float(np.abs(costs).max())
+    values, counts = np.unique(np.round(falling / step) * step, return_counts=True)
+    return values, counts.astype(np.int64)
+
+
 def log_assignments(costs: FloatArray) -> float:
     """Logarithm of the number of ways to hand out the falling part."""
-    falling = costs - rising_part(costs)
-    _, counts = np.unique(np.round(falling, 14), return_counts=True)
+    values, counts = falling_values(costs)
     ways = math.lgamma(costs.size + 1) - sum(math.lgamma(count + 1) for count in counts)
-    return ways + math.log(2.0) * float(np.count_nonzero(falling < 0.0))
+    return ways + math.log(2.0) * float(counts[values < 0.0].sum())
+
+
+def bound_and_candidate(
+    problem: OWAProblem, task: newton.ConvexTask, iterate: newton.Iterate
+) -> tuple[float, Candidate]:
+    """What an iterate of a convex problem below ours proves, and the classifier it stands for."""
+    operator = task.operator
+    linear = np.zeros(problem.n_samples) if task.linear is None else task.linear
+    bounds, candidates = [0.0], []
+    # Where w says little about its coefficients, as at w = 0, the multiplier says more.
+    for guess in (iterate.w.coef + linear, iterate.dual):
+        charged = balanced_projection(task, guess)
+        coef = charged - linear
+        vector = operator.vector(coef)
+        bounds.append(float(coef.sum()) - 0.5 * operator.inner(vector, vector))
+        intercept = iterate.intercept - operator.intercept_shift(coef)
+        candidates.append(evaluate(problem, coef, intercept))
+    return max(bounds), min(candidates, key=lambda one: one.objective)
 
 
 @dataclass
@@ -151,15 +180,4 @@ class RankBranching:
             start.dual = np.maximum(node.start.w.coef, 0.0)
         n_steps = _MAX_STEPS if accuracy <= _EXACT else _STEPS_FOR_A_BOUND
         iterate = newton.minimised(task, start, accuracy, n_steps)
-        # Where w says little about its coefficients, as at w = 0, the multiplier says more.
-        bounds = []
-        candidates = []
-        for guess in (iterate.w.coef + linear, iterate.dual):
-            coef = balanced_projection(task, guess)
-            vector = self._operator.vector(coef - linear)
-            total = float(coef.sum() - linear.sum())
-            bounds.append(total - 0.5 * self._operator.inner(vector, vector))
-            candidates.append(evaluate(problem, coef - linear, iterate.intercept))
-        bound = max(*bounds, 0.0)
-        candidate = min(candidates, key=lambda one: one.objective)
-        return bound, candidate, iterate
+        return *bound_and_candidate(problem, task, iterate), iterate

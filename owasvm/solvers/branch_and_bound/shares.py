@@ -24,24 +24,14 @@ from owasvm.rank_split import rising_part
 from owasvm.solvers import newton
 from owasvm.solvers._operators import Operator
 from owasvm.solvers._rank_loss import OffsetRankLoss
-from owasvm.solvers._referee import balanced_projection
+from owasvm.solvers.branch_and_bound.ranks import SAME, bound_and_candidate, falling_values
 from owasvm.solvers.branch_and_bound.tree import Node, Tree
-from owasvm.solvers.dca import Candidate, evaluate
+from owasvm.solvers.dca import Candidate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _MAX_STEPS = 1000
-# Values of r closer than this, relative to the largest cost, count as one.
-_SAME = 1e-12
-
-
-def falling_values(costs: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The different values of the falling part, ascending, and how often each occurs."""
-    falling = costs - rising_part(costs)
-    step = _SAME * float(np.abs(costs).max())
-    values, counts = np.unique(np.round(falling / step) * step, return_counts=True)
-    return values, counts.astype(np.int64)
 
 
 @dataclass
@@ -81,7 +71,7 @@ class ShareBranching:
         self._rising = rising_part(costs)
         self._values, counts = falling_values(costs)
         # Rounded values are charged only where they do not exceed any that they stand for.
-        self._charges = np.maximum(self._values - _SAME * float(costs.max()), 0.0)
+        self._charges = np.maximum(self._values - SAME * float(costs.max()), 0.0)
         self._at_most = np.cumsum(counts)
 
     def root(self) -> ShareNode:
@@ -155,12 +145,4 @@ class ShareBranching:
         start.intercept = node.intercept + self._operator.intercept_shift(node.start)
         start.dual = np.maximum(node.start, 0.0)
         iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS)
-        bounds, candidates = [0.0], []
-        # Where w says little about its coefficients, as at w = 0, the multiplier says more.
-        for guess in (iterate.w.coef, iterate.dual):
-            coef = balanced_projection(task, guess)
-            vector = self._operator.vector(coef)
-            bounds.append(float(coef.sum()) - 0.5 * self._operator.inner(vector, vector))
-            intercept = iterate.intercept - self._operator.intercept_shift(coef)
-            candidates.append(evaluate(problem, coef, intercept))
-        return max(bounds), min(candidates, key=lambda one: one.objective)
+        return bound_and_candidate(problem, task, iterate)
