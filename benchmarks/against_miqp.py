@@ -18,13 +18,14 @@ there. The table ``results/against_miqp.md`` is written at the end.
 """
 
 from common import (  # first: it limits the threads
-    RESULTS,
+    add_result_options,
     append_record,
     best_time,
     gram,
     load,
     machine,
     markdown_table,
+    parse_result_options,
     read_records,
     solver_sources,
 )
@@ -223,13 +224,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--scip-limit", type=float, default=120.0)
-    parser.add_argument("--limit", type=int, help="the first so many cases")
-    parser.add_argument("--table", action="store_true", help="write the table only")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
-    parser.add_argument("--results", type=Path, default=RESULTS / "against_miqp.jsonl")
-    arguments = parser.parse_args()
-    if arguments.fresh:
-        arguments.results.unlink(missing_ok=True)
+    add_result_options(parser, "against_miqp", shares=False)
+    arguments = parse_result_options(parser)
     if not arguments.table:
         print(machine())
         cases = [

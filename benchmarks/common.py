@@ -11,6 +11,7 @@ import os
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
+import argparse
 import hashlib
 import json
 import platform
@@ -147,3 +148,24 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def power_of_two(value: float) -> str:
     """1/8 rather than 0.125."""
     return f"{value:g}" if value >= 1.0 else f"1/{1.0 / value:g}"
+
+
+def add_result_options(parser: argparse.ArgumentParser, name: str, *, shares: bool = True) -> None:
+    """Options of scripts that keep records in ``results`` and go on where they were."""
+    if shares:
+        parser.add_argument("--share", type=int, default=0, help="which share, from 0")
+        parser.add_argument("--of", type=int, default=1, help="number of shares")
+    parser.add_argument("--limit", type=int, help="the first so many")
+    parser.add_argument("--table", action="store_true", help="write the table only")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--results", type=Path, default=RESULTS / f"{name}.jsonl")
+
+
+def parse_result_options(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The arguments; earlier results are gone if that was asked for."""
+    arguments = parser.parse_args()
+    if arguments.fresh:
+        if getattr(arguments, "of", 1) > 1:
+            parser.error("--fresh would delete the other shares: run it first with --limit 0")
+        arguments.results.unlink(missing_ok=True)
+    return arguments

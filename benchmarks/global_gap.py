@@ -28,8 +28,8 @@ but fixed, so that any number of them is a fair sample, and several processes ca
 
 from common import (  # first: it limits the threads
     DATASETS,
-    RESULTS,
     FloatArray,
+    add_result_options,
     append_record,
     best_time,
     gram,
@@ -38,6 +38,7 @@ from common import (  # first: it limits the threads
     machine,
     markdown_table,
     power_of_two,
+    parse_result_options,
     read_records,
     solver_sources,
 )
@@ -465,17 +466,8 @@ def main() -> None:
     parser.add_argument(
         "--above", type=float, default=MIP_GAP, help="repeat shorter runs whose gap is larger"
     )
-    parser.add_argument("--share", type=int, default=0, help="which share, from 0")
-    parser.add_argument("--of", type=int, default=1, help="number of shares")
-    parser.add_argument("--limit", type=int, help="the first so many of the share")
-    parser.add_argument("--table", action="store_true", help="write the table only")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
-    parser.add_argument("--results", type=Path, default=RESULTS / "global_gap.jsonl")
-    arguments = parser.parse_args()
-    if arguments.fresh:
-        if arguments.of > 1:
-            parser.error("--fresh would delete the other shares: run it first with --limit 0")
-        arguments.results.unlink(missing_ok=True)
+    add_result_options(parser, "global_gap")
+    arguments = parse_result_options(parser)
     if not arguments.table:
         print(machine())
         mine = all_instances()[arguments.share :: arguments.of][: arguments.limit]

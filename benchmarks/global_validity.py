@@ -21,8 +21,8 @@ is there. The table ``results/global_validity.md`` is written at the end.
 """  # noqa: E501
 
 from common import (  # first: it limits the threads
-    RESULTS,
     FloatArray,
+    add_result_options,
     append_record,
     gram,
     kernel_name,
@@ -30,6 +30,7 @@ from common import (  # first: it limits the threads
     machine,
     markdown_table,
     power_of_two,
+    parse_result_options,
     read_records,
     solver_sources,
 )
@@ -445,17 +446,8 @@ def report(everything: Sequence[Record]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="tiny, small; both if none")
-    parser.add_argument("--share", type=int, default=0, help="which share, from 0")
-    parser.add_argument("--of", type=int, default=1, help="number of shares")
-    parser.add_argument("--limit", type=int, help="the first so many of the share")
-    parser.add_argument("--table", action="store_true", help="write the table only")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
-    parser.add_argument("--results", type=Path, default=RESULTS / "global_validity.jsonl")
-    arguments = parser.parse_args()
-    if arguments.fresh:
-        if arguments.of > 1:
-            parser.error("--fresh would delete the other shares: run it first with --limit 0")
-        arguments.results.unlink(missing_ok=True)
+    add_result_options(parser, "global_validity")
+    arguments = parse_result_options(parser)
     if not arguments.table:
         print(machine())
         for part in arguments.parts or PARTS:
