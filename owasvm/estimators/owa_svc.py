@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from owasvm.estimators._base import KernelOWAClassifier, Samples
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.kernels import KernelFunction
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.preparation import PreparedSamples, kernel_samples
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -124,7 +124,8 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         Objective of the classifier, proven lower bound of the optimum, their relative distance.
     status_ : str
         ``"optimal"`` when the target was reached, ``"local"`` when ``"dca"`` ended by itself
-        before; else ``"time_limit"``, ``"iteration_limit"`` or ``"interrupted"``.
+        before; ``"rounding_limit"`` when double precision cannot prove it for these data; else
+        ``"time_limit"``, ``"iteration_limit"`` or ``"interrupted"``.
     n_iter_ : int
         Iterations of the solver.
     fit_time_ : float
@@ -222,8 +223,5 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _problem_samples(self, X: Samples) -> FloatArray:
-        return self._kernel.gram(X)
-
-    def _problem(self, X: FloatArray, signs: FloatArray, costs: RankCosts) -> OWAProblem:
-        return OWAProblem(signs, costs, gram=X)
+    def _prepared(self, X: Samples) -> PreparedSamples:
+        return kernel_samples(self._kernel, X)
