@@ -12,7 +12,7 @@ import multiprocessing
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from owasvm import OWASVC, LinearOWASVC
-from tests.exact import ExactProblem, Rivals, exact_objective
+from tests.exact import EPS, ExactProblem, Rivals, exact_objective
 from tests.hostile import (
     GENERATORS,
     HostileProblem,
@@ -46,6 +46,7 @@ __all__ = [
     "judge",
     "ordinary_problem",
     "shifted_problem",
+    "stored_classifier",
     "verdict",
 ]
 
@@ -104,22 +105,19 @@ def fit(problem: HostileProblem) -> Fit:
     return outcome
 
 
-def classifier(problem: HostileProblem, estimator: Any) -> tuple[FloatArray, float]:
-    """Stored coefficients, of the features or of the samples that count, and intercept."""
+def stored_classifier(
+    problem: HostileProblem, estimator: Any, exact: ExactProblem
+) -> tuple[FloatArray, float]:
+    """Coefficients and intercept as :class:`ExactProblem` takes them.
+
+    ``coef_`` for linear kernels, ``dual_coef_`` of the samples of positive weight for others.
+    """
     intercept = float(np.ravel(estimator.intercept_)[0])
     if problem.kernel == "linear":
         return np.ravel(estimator.coef_), intercept
     signed = np.zeros(problem.y.size)
     signed[estimator.support_] = np.ravel(estimator.dual_coef_)
-    return signed, intercept
-
-
-def _stored_samples(problem: HostileProblem, estimator: Any, exact: ExactProblem) -> Any:
-    """The classifier's coefficients in the form :class:`ExactProblem` takes."""
-    coefficients, intercept = classifier(problem, estimator)
-    if problem.kernel != "linear":
-        coefficients = coefficients[exact.rows]
-    return coefficients, intercept
+    return signed[exact.rows], intercept
 
 
 def verdict(
@@ -200,12 +198,12 @@ def _about_numbers(
     status = str(estimator.status_)
     if bound > objective:
         yield "bound above objective", f"bound {bound!r}, objective {objective!r} ({status})"
-    coefficients, intercept = _stored_samples(problem, estimator, exact)
+    coefficients, intercept = stored_classifier(problem, estimator, exact)
     stored = exact.value(coefficients, intercept)
     if not np.isfinite(stored):
         # Beyond the range of the wide numbers: nothing can be said.
         return
-    gap, target = float(estimator.gap_), _target(problem, exact)
+    gap, target = float(estimator.gap_), _target(problem, estimator)
     true_gap = (stored - bound) / max(1.0, abs(stored))
     if status == "optimal" and not true_gap <= target * (1.0 + 1e-3) + 1e-9:
         yield "not optimal", f"optimal, but the exact gap is {true_gap:.3g} (said {gap:.3g})"
@@ -220,26 +218,58 @@ def _about_numbers(
         yield "worse than nothing", f"objective {objective!r}, exactly {stored!r}, w = 0 {null!r}"
     if problem.must_reach and status != "optimal":
         yield "missed", f"{status}, gap {gap:.3g}, exactly {true_gap:.3g}"
-    if not np.isfinite(bound):
+    yield from _about_predictions(problem, estimator, exact)
+    if bound == -np.inf:
         return
     if exact.is_asymmetric:
-        yield "false bound", f"bound {bound!r} ({status}) of a matrix that is not symmetric"
+        yield "bound of an asymmetric kernel", f"bound {bound!r} ({status})"
         return
     rivals = Rivals(exact)
     best = rivals.search((coefficients, intercept), thorough=thorough)
     if bound > best + BOUND_SLACK * max(1.0, abs(best)):
         excess = (bound - best) / max(1.0, abs(best))
         yield (
-            "false bound",
+            "bound of an indefinite kernel" if exact.is_unbounded else "false bound",
             f"bound {bound!r} ({status}), but {rivals.name} has {best!r}: {excess:.2g} too high",
         )
 
 
-def _target(problem: HostileProblem, exact: ExactProblem) -> float:
+def _target(problem: HostileProblem, estimator: Any) -> float:
     """The gap asked for."""
-    if exact.convex:
+    if estimator.convex_:
         return float(problem.parameters.get("tol", 1e-6))
     return float(problem.parameters.get("mip_gap", 1e-4))
+
+
+def _about_predictions(
+    problem: HostileProblem, estimator: Any, exact: ExactProblem
+) -> Iterator[tuple[str, str]]:
+    """Decision values of the training samples, for kernels that shifts need not harm.
+
+    They may be off by what a careful evaluation in doubles costs: the terms of the sums, each
+    rounded, and for Gaussian kernels differences of centred features.
+    """
+    if problem.kernel not in ("linear", "rbf"):
+        return
+    coefficients, intercept = stored_classifier(problem, estimator, exact)
+    scores = (exact.scores(coefficients) + intercept).doubles()
+    dense = problem.X.toarray() if sp.issparse(problem.X) else problem.X
+    X = dense[exact.rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of fit are judged
+        given = np.ravel(estimator.decision_function(problem.X))[exact.rows]
+    size, terms = np.abs(scores).max(), sum(X.shape) + 8
+    if problem.kernel == "linear":
+        reach = np.abs(X) @ np.abs(coefficients) + abs(intercept)
+    else:
+        radius = float(np.linalg.norm(X - X.mean(axis=0), axis=1).max())
+        width = 1.0 + float(np.sqrt(estimator.gamma_)) * radius
+        reach = np.abs(coefficients).sum() * width + abs(intercept)
+    slack = 1e-7 * max(1.0, float(size)) + 8.0 * EPS * terms * reach
+    excess = np.abs(given - scores) - slack
+    if np.any(~(excess <= 0.0)):
+        worst = int(np.argmax(excess))
+        yield "prediction", f"decision value {given[worst]!r}, exactly {scores[worst]!r}"
 
 
 def _not_numbers(estimator: Any) -> Iterator[str]:
@@ -311,18 +341,26 @@ def judge(kind: str, seed: int, *, thorough: bool = True) -> Iterator[Record]:
     yield record
 
 
+def _warm_up() -> None:
+    """Compile what is compiled at its first use: that belongs to no fit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 2))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + rng.normal(size=24) > 0.5, 1.0, -1.0)
+    mass = np.tile([1.0, 2.0], 12)
+    general = {"weights": "trigonometric", "alpha": 0.8, "time_limit": 0.5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for options in ({}, general, {**general, "solver": "dca"}):
+            OWASVC(**options).fit(X, y)
+            OWASVC(**options).fit(X, y, sample_weight=mass)
+            LinearOWASVC(**options).fit(X, y)
+            LinearOWASVC(**options).fit(X, y, sample_weight=mass)
+            LinearOWASVC(**options).fit(sp.csr_matrix(X), y)
+
+
 def _work(channel: Connection) -> None:
     """Judge what comes through the channel until it closes."""
-    # Compilation belongs to no fit.
-    for seed, options in enumerate(({}, {"weights": "trimmed", "alpha": 0.2, "time_limit": 1.0})):
-        X = np.random.default_rng(seed).normal(size=(20, 2))
-        y = np.where(X[:, 0] + X[:, 1] ** 2 > 0.5, 1.0, -1.0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            OWASVC(**options).fit(X, y)
-            OWASVC(**options).fit(X, y, sample_weight=np.tile([1.0, 2.0], 10))
-            LinearOWASVC(**options).fit(X, y)
-            LinearOWASVC(**options).fit(sp.csr_matrix(X), y)
+    _warm_up()
     channel.send("ready")
     while True:
         try:
@@ -337,9 +375,15 @@ class Worker:
     """Judges problems in another process, which is replaced when it hangs or dies.
 
     Use it as a context manager, or call :meth:`stop`.
+
+    Parameters
+    ----------
+    work : callable
+        What the process runs, a function of a module, given its end of the channel.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, work: Callable[[Connection], None] = _work) -> None:
+        self._work = work
         self._process: Any = None
         self._channel: Any = None
 
@@ -402,7 +446,7 @@ class Worker:
             return
         context = multiprocessing.get_context("spawn")
         self._channel, other_end = context.Pipe()
-        self._process = context.Process(target=_work, args=(other_end,), daemon=True)
+        self._process = context.Process(target=self._work, args=(other_end,), daemon=True)
         self._process.start()
         other_end.close()
         self._channel.recv()

@@ -128,8 +128,11 @@ class ExactProblem:
             self.is_asymmetric = asymmetry > LARGEST_ASYMMETRY * float(np.max(np.abs(dense)))
         scale = self.largest or 1.0
         eigenvalues, vectors = np.linalg.eigh(self.near_gram / scale)
-        if eigenvalues[0] * scale < -rounding:
-            self.lowest_direction = vectors[:, 0]
+        direction = vectors[:, 0]
+        # Evaluated exactly, the curvature is no artefact of the eigenvalue routine.
+        curvature = inner(direction, dot(self.gram, direction)) / inner(direction, direction)
+        if float(curvature) < -rounding:
+            self.lowest_direction = direction
         elif eigenvalues[0] * scale < rounding:
             self.allowance = rounding
 
