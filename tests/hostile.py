@@ -284,6 +284,24 @@ def _random_kernel(rng: np.random.Generator, kernel: str, X: FloatArray) -> dict
     return {"gamma": gamma, "coef0": float(rng.choice([0.0, 1.0, -1.0, rng.normal()]))}
 
 
+def _sometimes_enormous(
+    seed: int, X: Any, parameters: dict[str, Any], notes: list[str], refusable: list[str]
+) -> Any:
+    """Features whose squares or powers overflow, once in a while; a clear refusal is an answer."""
+    rng = np.random.default_rng([13, seed])
+    if rng.random() > 0.03:
+        return X
+    refusable.append("overflow")
+    if parameters.get("kernel") == "poly":
+        parameters["degree"] = int(rng.integers(20, 60))
+        notes.append("enormous power")
+        return X
+    exponent = rng.uniform(100, 290)
+    largest = float(abs(X).max()) or 1.0
+    notes.append(f"enormous, 1e{exponent:.0f}")
+    return X * (10.0**exponent / largest)
+
+
 def hostile_problem(seed: int) -> HostileProblem:
     """A problem that numerics find hard; the same for the same seed."""
     rng = np.random.default_rng([10, seed])
@@ -315,6 +333,7 @@ def hostile_problem(seed: int) -> HostileProblem:
         if rng.random() < 0.08:
             X = sp.csr_matrix(np.where(np.abs(X) < np.quantile(np.abs(X), 0.3), 0.0, X))
             notes.append("sparse")
+        X = _sometimes_enormous(seed, X, parameters, notes, refusable)
     n_samples = y.size
     parameters.update(_random_weights(rng, notes, n_samples))
     rank_weights = owa_weights(n_samples, parameters["weights"], parameters.get("alpha"))
