@@ -110,6 +110,15 @@ def violations(records: Iterable[Record]) -> str:
     return "\n".join(lines)
 
 
+def seeds_by_kind(records: Iterable[Record]) -> str:
+    """Which seeds to give to ``--seeds``."""
+    seeds = defaultdict(list)
+    for record in records:
+        for violation in record.violations:
+            seeds[violation.kind].append(str(record.seed))
+    return "\n".join(f"{kind}: {','.join(found)}" for kind, found in sorted(seeds.items()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kind", choices=sorted(GENERATORS), default="hostile")
@@ -128,7 +137,7 @@ def main() -> None:
     print(machine())
     records = run(arguments.kind, seeds, verbose=arguments.verbose, thorough=not arguments.quick)
     report = tables(arguments.kind, records)
-    print(f"\n{violations(records)}\n\n{report}")
+    print(f"\n{violations(records)}\n\n{seeds_by_kind(records)}\n\n{report}")
     if arguments.record:
         path = RESULTS / "adversary.md"
         with path.open("a") as file:

@@ -269,7 +269,10 @@ def _about_predictions(
     excess = np.abs(given - scores) - slack
     if np.any(~(excess <= 0.0)):
         worst = int(np.argmax(excess))
-        yield "prediction", f"decision value {given[worst]!r}, exactly {scores[worst]!r}"
+        yield (
+            "prediction",
+            f"decision value {float(given[worst])!r}, exactly {float(scores[worst])!r}",
+        )
 
 
 def _not_numbers(estimator: Any) -> Iterator[str]:
