@@ -107,6 +107,10 @@ class RankCosts:
         assert self.sample_weight is not None
         return self.C * weights_in_order(self._share, self.sample_weight[order])
 
+    def of_equal_masses(self, number: int, mass: float) -> FloatArray:
+        """Ascending costs when the total sample weight is spread over equal masses."""
+        return self.C * weights_in_order(self._share, np.full(number, mass))
+
     def largest_first(self, order: IntArray) -> FloatArray:
         """Costs of the ``order.size`` largest deviations, ``order[0]`` the largest of all."""
         if self.ascending is not None:
@@ -285,7 +289,10 @@ class OWAProblem:
             return self, np.arange(self.n_samples)
         counts, unit = _whole_numbers(mass)
         index = np.repeat(np.arange(self.n_samples), counts)
-        costs = RankCosts(index.size, self.costs.weights, self.costs.alpha, self.costs.C * unit)
+        # The share function of the sample weights, not the family for as many copies: families
+        # that depend on the number of samples would give other weights.
+        charged = self.costs.of_equal_masses(index.size, unit)
+        costs = RankCosts(index.size, charged, None, float(charged.mean()))
         copied = replace(
             self,
             y=self.y[index],
