@@ -28,7 +28,7 @@ from owasvm._archive import CARD, SCHEMA, TooLargeError, check_archive, read_car
 from owasvm._extras import require
 from owasvm._files import replaced
 
-__all__ = ["MAX_BYTES", "ModelFileError", "load", "read_metadata", "save"]
+__all__ = ["MAX_BYTES", "ModelFileError", "ModelSizeError", "load", "read_metadata", "save"]
 
 FORMAT = 1
 
@@ -54,6 +54,10 @@ _UNCHECKED = ("sklearn.tree._tree.Tree",)
 
 class ModelFileError(ValueError):
     """A file is no model that may be loaded, or a model cannot be saved."""
+
+
+class ModelSizeError(ModelFileError):
+    """A model file is larger than the caller allows, or unpacks to more."""
 
 
 def save(
@@ -347,7 +351,7 @@ def _read(path: str | os.PathLike[str], max_bytes: int) -> bytes:
             data += block
             size = max(size, len(data))
     if size > max_bytes:
-        raise ModelFileError(
+        raise ModelSizeError(
             f"{path} was not loaded: it is larger than the {max_bytes} bytes allowed by max_bytes."
         )
     return bytes(data)
@@ -358,7 +362,7 @@ def _parsed(path: str | os.PathLike[str], parse: Callable[[], Any]) -> Any:
     try:
         return parse()
     except TooLargeError as error:
-        raise ModelFileError(
+        raise ModelSizeError(
             f"{path} was not loaded: {error} (max_bytes; raise it only for files you trust)."
         ) from error
     except Exception as error:

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from owasvm._extras import require
 from owasvm.cli._errors import UsageError, listing, one_line, what_there_is
 from owasvm.cli._labels import as_labels
+from owasvm.cli._sources import Source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,26 +133,39 @@ def _complaint(series: Any, row: int, number: float) -> str:
     return f"is {shown if isinstance(raw, str) else number}, not a finite number"
 
 
-def read_parquet(path: Path) -> TableData:
+def read_parquet(source: Source) -> TableData:
     """Read a Parquet file."""
     pandas = require("pandas", "Reading Parquet files")
     arrow = require("pyarrow", "Reading Parquet files")
     try:
-        frame = pandas.read_parquet(path, engine="pyarrow")
+        with source.raw() as stream:
+            _check_parquet_size(source, stream)
+            stream.seek(0)
+            frame = pandas.read_parquet(stream, engine="pyarrow")
     except (arrow.ArrowException, ValueError) as error:
-        raise UsageError(f"{path} is no Parquet file: {one_line(error)}") from error
+        raise UsageError(f"{source.path} is no Parquet file: {one_line(error)}") from error
     frame.columns = [str(name) for name in frame.columns]
-    return _checked(path, frame)
+    return _checked(source.path, frame)
+
+
+def _check_parquet_size(source: Source, stream: IO[bytes]) -> None:
+    """Refuse a table that is larger in memory than allowed: runs of equal values take no room."""
+    parquet = require("pyarrow.parquet", "Reading Parquet files")
+    metadata = parquet.read_metadata(stream)
+    if 8 * metadata.num_rows * metadata.num_columns > source.max_bytes:
+        raise source.too_large(
+            f"{metadata.num_rows} rows and {metadata.num_columns} columns, more than "
+        )
 
 
 def read_csv(
-    path: Path, sample: str, separator: str | None, decimal: str, has_header: bool
+    source: Source, sample: str, separator: str | None, decimal: str, has_header: bool
 ) -> TableData:
     """Read a CSV file.
 
     Parameters
     ----------
-    path : Path
+    source : Source
         The file, possibly compressed.
     sample : str
         Its first lines.
@@ -162,16 +176,17 @@ def read_csv(
     has_header : bool
         Whether the first line names the columns.
     """
+    path = source.path
     pandas = require("pandas", "Reading CSV files")
     used = separator or guessed_separator(sample) or ","
     if has_header:
         _check_header(path, sample, used)
     try:
-        with warnings.catch_warnings():
+        with source.unpacked() as stream, warnings.catch_warnings():
             # Lines longer than the first would lose their end with no more than a warning.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             frame = pandas.read_csv(
-                path,
+                stream,
                 sep=used,
                 decimal=decimal,
                 header=0 if has_header else None,

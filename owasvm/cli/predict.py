@@ -13,7 +13,9 @@ from owasvm._files import replaced
 from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
 from owasvm.cli._errors import UsageError, check_output
 from owasvm.cli._matching import Matched, match
+from owasvm.cli._sources import in_words, size
 from owasvm.cli._svmlight import is_sparse
+from owasvm.persistence import MAX_BYTES as MAX_MODEL_BYTES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +64,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--decision", action="store_true", help="write the decision values as well"
     )
+    parser.add_argument(
+        "--max-model-size",
+        type=size,
+        metavar="SIZE",
+        default=MAX_MODEL_BYTES,
+        help="most bytes that the model file may unpack to, such as 500M or 20G "
+        f"(default: {in_words(MAX_MODEL_BYTES)})",
+    )
     add_reading_options(parser)
 
 
@@ -70,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = reading_options(arguments)
     if arguments.output != "-":
         check_output(Path(arguments.output), arguments.model, arguments.data)
-    model, metadata = _loaded(arguments.model)
+    model, metadata = _loaded(arguments.model, arguments.max_model_size)
     matched = match(read_data(arguments.data, options), model, metadata)
     values = _decision_values(model, matched.samples, bool(metadata.get("is_sparse")))
     chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
@@ -88,14 +98,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
+def _loaded(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:
     """The model, and what 'fit' noted about its data."""
     from owasvm import persistence
 
-    if not path.is_file():
+    if not path.exists():
         raise UsageError(f"there is no model file {path}")
-    metadata = persistence.read_metadata(path).get("metadata")
-    return persistence.load(path), metadata if isinstance(metadata, dict) else {}
+    if not path.is_file():
+        raise UsageError(f"{path} is no file, hence no model file")
+    try:
+        metadata = persistence.read_metadata(path, max_bytes=max_bytes).get("metadata")
+        model = persistence.load(path, max_bytes=max_bytes)
+    except persistence.ModelSizeError as error:
+        raise UsageError(f"{error} The option is --max-model-size.") from error
+    return model, metadata if isinstance(metadata, dict) else {}
 
 
 def _decision_values(model: Any, samples: Any, trained_on_sparse: bool) -> NDArray[np.float64]:
