@@ -17,6 +17,7 @@ from owasvm.cli._sources import MAX_DATA_BYTES
 
 pandas = pytest.importorskip("pandas")
 arrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("skops")
 
 IRIS = load_iris()
@@ -253,3 +254,88 @@ def test_blank_lines_before_the_header(monkeypatch, capsys):
     monkeypatch.setattr(_data, "_SAMPLE_CHARACTERS", 100)
     Path("late.csv").write_text("\n" * 500 + Path("good.csv").read_text())
     run(capsys, *arguments_of("fit", "late.csv"))
+
+
+# -------------------------------------------------------------------------- odd, but plausible
+
+
+def test_labels_beyond_64_bits(capsys):
+    """They are text then, the same text at prediction, instead of other numbers."""
+    table = frame()
+    for first in (2**63, 2**70):
+        table["kind"] = [str(first + k % 2) for k in range(100)]
+        table.to_csv("large.csv", index=False)
+        run(capsys, *arguments_of("fit", "large.csv"))
+        assert persistence.load("m.skops").classes_.tolist() == [str(first), str(first + 1)]
+        out, _ = run(capsys, "predict", "m.skops", "large.csv", "--output", "p.csv")
+        assert "accuracy" in out
+    table["kind"] = [1e300 * (k % 2) for k in range(100)]
+    table.to_csv("large.csv", index=False)
+    err = refused(capsys, *arguments_of("fit", "large.csv"))
+    assert "1e+300 is too large for one" in err
+    Path("large.svm").write_text("1e300 1:1\n-1 1:2\n" * 5)
+    err = refused(capsys, "fit", "large.svm", "--output", "m.skops")
+    assert "1e+300 is too large for one" in err
+
+
+@COMMANDS
+@pytest.mark.parametrize("value", [1e308, -1e160])
+def test_numbers_whose_squares_overflow(command, value, capsys):
+    table = frame()
+    table.loc[3, "b"] = value
+    table.to_csv("large.csv", index=False)
+    err = refused(capsys, *arguments_of(command, "large.csv"))
+    assert f"column 'b', row 4 is {value}, too large a number to compute with" in err
+    Path("large.svm").write_text(f"1 1:1 2:{value}\n-1 1:2\n" * 5)
+    arguments = arguments_of(command, "large.svm")
+    if command == "fit":
+        arguments = ["fit", "large.svm", "--output", "m.skops"]
+    assert "feature 2 in row 1 is" in refused(capsys, *arguments)
+
+
+def test_cells_that_hold_lists(capsys):
+    columns = {"kind": [k % 2 for k in range(20)]}
+    for value in ([1.0], [1.0, 2.0], [], {"x": 1.0}):
+        table = arrow.table({"a": [value] * 20, **columns})
+        arrow.parquet.write_table(table, "lists.parquet")
+        err = refused(capsys, *arguments_of("fit", "lists.parquet"))
+        assert "column 'a', row 1 holds a" in err and "not a number" in err
+
+
+def test_parquet_columns_of_one_name(capsys):
+    values = arrow.array([k % 2 for k in range(20)])
+    table = arrow.Table.from_arrays([values, values], names=["kind", "kind"])
+    arrow.parquet.write_table(table, "twice.parquet")
+    err = refused(capsys, *arguments_of("fit", "twice.parquet"))
+    assert "several columns called 'kind'" in err
+
+
+def test_feature_with_a_large_index(capsys):
+    """An index that was mistyped is no reason to fill the memory."""
+    Path("typo.svm").write_text("1 1:1 2147483000:1\n-1 1:2\n" * 5)
+    err = refused(capsys, "fit", "typo.svm", "--output", "m.skops")
+    assert "typo.svm has 2147483000 features, more numbers than fit into the 4 GiB" in err
+    Path("wide.svm").write_text("1 1:1 90000000:1\n-1 1:2\n" * 5)
+    run(capsys, "fit", "wide.svm", "--output", "m.skops", "--cv", 0)
+    run(capsys, "predict", "m.skops", "wide.svm", "--output", "p.csv")
+
+
+def failing(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", [TypeError("no way"), AttributeError("gone"), KeyError(3)])
+def test_model_that_cannot_be_applied(error, monkeypatch, capsys):
+    """A step of scikit-learn that was damaged fails in its own way."""
+    monkeypatch.setattr(OWASVC, "decision_function", failing(error))
+    err = refused(capsys, *arguments_of("predict", "good.csv"))
+    assert f"good.skops cannot be applied to good.csv: {type(error).__name__}" in err
+
+
+@pytest.mark.parametrize("values", [np.full(100, np.nan), np.zeros(7), np.zeros((100, 2))])
+def test_model_without_sensible_values(values, monkeypatch, capsys):
+    monkeypatch.setattr(OWASVC, "decision_function", lambda *_: values)
+    assert "good.skops" in refused(capsys, *arguments_of("predict", "good.csv"))

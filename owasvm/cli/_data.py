@@ -126,8 +126,7 @@ def _read(source: Source, options: ReadingOptions) -> TableData | SvmlightData:
     if "\0" in sample:
         raise UsageError(f"{path} is no text: it holds bytes of value 0")
     if chosen == "svmlight" or (chosen is None and looks_like_svmlight(sample)):
-        with source.unpacked() as stream:
-            return read_svmlight(path, stream)
+        return read_svmlight(source)
     if chosen == "csv" and options.format is None and looks_like_svmlight(sample):
         raise UsageError(
             f"{path} looks like an svmlight file in spite of its name: --format svmlight"

@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_output(Path(arguments.output), arguments.model, arguments.data)
     model, metadata = _loaded(arguments.model, arguments.max_model_size)
     matched = match(read_data(arguments.data, options), model, metadata)
-    values = _decision_values(model, matched.samples, bool(metadata.get("is_sparse")))
+    values = _applied(model, matched.samples, bool(metadata.get("is_sparse")), arguments)
     chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
     predictions = model.classes_[chosen]
     columns: dict[str, Any] = {"prediction": predictions}
@@ -112,6 +112,29 @@ def _loaded(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:
     except persistence.ModelSizeError as error:
         raise UsageError(f"{error} The option is --max-model-size.") from error
     return model, metadata if isinstance(metadata, dict) else {}
+
+
+def _applied(
+    model: Any, samples: Any, trained_on_sparse: bool, arguments: argparse.Namespace
+) -> NDArray[np.float64]:
+    """Decision values, if the model has any for these samples."""
+    import numpy as np
+
+    failure = f"{arguments.model} cannot be applied to {arguments.data}"
+    try:
+        values = _decision_values(model, samples, trained_on_sparse)
+    except MemoryError:
+        raise
+    except Exception as error:
+        # The steps of a pipeline come out of a file, and fail as they like.
+        raise UsageError(f"{failure}: {type(error).__name__}: {error}") from error
+    n_classes = model.classes_.size
+    if values.shape != (samples.shape[0],) + ((n_classes,) if n_classes > 2 else ()):
+        raise UsageError(f"{failure}: its decision values have the shape {values.shape}")
+    without_value = np.isnan(values).reshape(samples.shape[0], -1).any(axis=1)
+    if without_value.any():
+        raise UsageError(f"{failure}: row {int(without_value.argmax()) + 1} has no decision value")
+    return values
 
 
 def _decision_values(model: Any, samples: Any, trained_on_sparse: bool) -> NDArray[np.float64]:
