@@ -339,3 +339,46 @@ def test_model_that_cannot_be_applied(error, monkeypatch, capsys):
 def test_model_without_sensible_values(values, monkeypatch, capsys):
     monkeypatch.setattr(OWASVC, "decision_function", lambda *_: values)
     assert "good.skops" in refused(capsys, *arguments_of("predict", "good.csv"))
+
+
+# -------------------------------------------------------------------------------------- formulas
+
+
+def model_of_formulas(labels):
+    table = frame()
+    table["kind"] = np.where(table["kind"] == "one", *labels)
+    table.to_csv("formulas.csv", index=False)
+    return [*arguments_of("fit", "formulas.csv")], ["predict", "m.skops", "formulas.csv"]
+
+
+@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t"])
+def test_formulas_can_be_escaped(mark, capsys):
+    label = f"{mark}cmd|' /C calc'!A0"
+    fit, predict = model_of_formulas([label, "safe"])
+    if mark == "\t":
+        table = pandas.read_csv("formulas.csv")
+        table.to_parquet("formulas.parquet")
+        fit[1] = predict[2] = "formulas.parquet"
+    run(capsys, *fit)
+    run(capsys, *predict, "--output", "plain.csv", "--decision")
+    out, _ = run(capsys, *predict, "--output", "p.csv", "--decision", "--escape-formulas")
+    assert "accuracy" in out
+    plain, escaped = pandas.read_csv("plain.csv"), pandas.read_csv("p.csv")
+    assert set(plain["prediction"]) == {label, "safe"}
+    assert set(escaped["prediction"]) == {f"'{label}", "safe"}
+    np.testing.assert_array_equal(plain["decision"], escaped["decision"])
+    assert run(capsys, *predict, "--escape-formulas")[0].startswith("prediction\n")
+
+
+def test_numbers_are_no_formulas(capsys):
+    fit, predict = model_of_formulas([-1, 1])
+    run(capsys, *fit)
+    out, _ = run(capsys, *predict, "--escape-formulas")
+    assert set(out.splitlines()) == {"prediction", "-1", "1"}
+
+
+def test_parquet_has_no_formulas(capsys):
+    err = refused(
+        capsys, "predict", "good.skops", "good.csv", "--output", "p.pq", "--escape-formulas"
+    )
+    assert "--escape-formulas" in err and "CSV" in err

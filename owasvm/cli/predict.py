@@ -38,6 +38,9 @@ the output:
   one column 'decision' for two classes (positive values speak for the second),
   one column 'decision CLASS' a class for more (the largest wins). CSV, or
   Parquet if the name ends in .parquet or .pq.
+  Labels are written as they were learnt. If they come from strangers and the
+  CSV file is meant for a spreadsheet, add --escape-formulas: a label such as
+  '=HYPERLINK(...)' would be run by it.
 
 Loading a model file runs no code, wherever the file comes from.
 
@@ -46,6 +49,7 @@ examples:
   owasvm predict patients.skops new.csv --decision --output - | head
 """
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _BLOCK_ENTRIES = 2**22
 
 
@@ -65,6 +69,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--decision", action="store_true", help="write the decision values as well"
     )
     parser.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="put an apostrophe before predictions that a spreadsheet would run as formulas: "
+        "text that starts with = + - @ or a tab (CSV only)",
+    )
+    parser.add_argument(
         "--max-model-size",
         type=size,
         metavar="SIZE",
@@ -78,6 +88,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Load, read, predict, write, report."""
     options = reading_options(arguments)
+    if arguments.escape_formulas and _is_parquet(arguments.output):
+        raise UsageError("--escape-formulas is for CSV; cells of Parquet files hold no formulas")
     if arguments.output != "-":
         check_output(Path(arguments.output), arguments.model, arguments.data)
     model, metadata = _loaded(arguments.model, arguments.max_model_size)
@@ -85,7 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     values = _applied(model, matched.samples, bool(metadata.get("is_sparse")), arguments)
     chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
     predictions = model.classes_[chosen]
-    columns: dict[str, Any] = {"prediction": predictions}
+    shown = _escaped(predictions) if arguments.escape_formulas else predictions
+    columns: dict[str, Any] = {"prediction": shown}
     if arguments.decision:
         columns.update(_decision_columns(values, model.classes_))
     _write(columns, arguments.output)
@@ -157,6 +170,18 @@ def _decision_columns(values: NDArray[np.float64], classes: NDArray[Any]) -> dic
     return {f"decision {label}": values[:, column] for column, label in enumerate(classes)}
 
 
+def _escaped(predictions: NDArray[Any]) -> list[Any]:
+    """Predictions that a spreadsheet shows as they are; numbers need no protection."""
+    return [
+        f"'{label}" if isinstance(label, str) and label.startswith(_FORMULA_STARTS) else label
+        for label in predictions.tolist()
+    ]
+
+
+def _is_parquet(output: str) -> bool:
+    return Path(output).suffix.lower() in _PARQUET_SUFFIXES
+
+
 def _accuracy(predictions: NDArray[Any], matched: Matched) -> str:
     """The share of rows predicted right, of those that have a label."""
     truth = matched.truth
@@ -177,7 +202,7 @@ def _write(columns: dict[str, Any], output: str) -> None:
         sys.stdout.write(frame.to_csv(index=False, lineterminator="\n"))
         return
     buffer = io.BytesIO()
-    if Path(output).suffix.lower() in _PARQUET_SUFFIXES:
+    if _is_parquet(output):
         require("pyarrow", "Writing Parquet files")
         frame.to_parquet(buffer, index=False, engine="pyarrow")
     else:
