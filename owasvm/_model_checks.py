@@ -24,15 +24,13 @@ from owasvm.estimators.two_step import TwoStepOWASVC
 from owasvm.kernels import KERNELS, Kernel, is_sparse
 from owasvm.solution import Solution, Status
 
-# What scalers have learnt, one number a feature; those that may be absent are None then.
-_SCALERS: dict[type, tuple[str, ...]] = {
-    StandardScaler: ("mean_", "var_", "scale_"),
-    MinMaxScaler: ("min_", "scale_", "data_min_", "data_max_", "data_range_"),
-    MaxAbsScaler: ("scale_", "max_abs_"),
-    RobustScaler: ("center_", "scale_"),
-}
-_OPTIONAL = {(StandardScaler, name) for name in ("mean_", "var_", "scale_")} | {
-    (RobustScaler, name) for name in ("center_", "scale_")
+# What scalers have learnt, one number a feature, and the parameter that makes them use it: without
+# it, what they have learnt may be None.
+_SCALERS: dict[type, dict[str, str | None]] = {
+    StandardScaler: {"mean_": "with_mean", "var_": "with_std", "scale_": "with_std"},
+    MinMaxScaler: dict.fromkeys(("min_", "scale_", "data_min_", "data_max_", "data_range_")),
+    MaxAbsScaler: dict.fromkeys(("scale_", "max_abs_")),
+    RobustScaler: {"center_": "with_centering", "scale_": "with_scaling"},
 }
 _PLAIN_LABELS = (str, int, float)
 
@@ -126,6 +124,8 @@ def _check_everything_inside(model: Any) -> None:
             _check_attribute_names(value)
             if isinstance(value, BaseLibSVM):
                 _check_svm(value)
+            if type(value) in _SCALERS:
+                _check_scaler(value)
             owner = type(value).__name__
             rest.extend((f"{owner}.{part}", item) for part, item in vars(value).items())
 
@@ -270,7 +270,6 @@ def _check_pipeline(pipeline: Pipeline) -> None:
         if not isinstance(step, BaseEstimator) or not callable(getattr(step, "transform", None)):
             raise ValueError(f"the step {name!r} does not transform")
         if type(step) in _SCALERS:
-            _check_scaler(step)
             follower = steps[position + 1][1]
             expected = getattr(follower, "n_features_in_", step.n_features_in_)
             if expected != step.n_features_in_:
@@ -280,12 +279,14 @@ def _check_pipeline(pipeline: Pipeline) -> None:
 
 
 def _check_scaler(scaler: Any) -> None:
+    if not hasattr(scaler, "scale_"):
+        return  # Not fitted: it fails by itself, in words.
     scaler._validate_params()
     n_features = _n_features(scaler)
     _check_feature_names(scaler, n_features)
-    for name in _SCALERS[type(scaler)]:
+    for name, parameter in _SCALERS[type(scaler)].items():
         values = _attribute(scaler, name)
-        if values is None and (type(scaler), name) in _OPTIONAL:
+        if values is None and parameter is not None and not getattr(scaler, parameter):
             continue
         _floats(scaler, name, (n_features,))
         if name == "scale_" and not np.all(values):
