@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
+
+from owasvm._jit import njit
 
 __all__ = ["KERNELS", "Kernel", "resolve_gamma"]
 
