@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from owasvm._threads import blas_threads
 from owasvm.estimators._base import KernelOWAClassifier, Samples
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.kernels import KernelFunction
@@ -223,7 +224,10 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.random_state = random_state
 
     def _problem_samples(self, X: Samples) -> FloatArray:
-        return self._kernel.gram(X)
+        # How much work a kernel given as a function is, only its author knows.
+        work = np.inf if callable(self.kernel) else float(X.shape[0]) ** 2 * X.shape[1]
+        with blas_threads(work):
+            return self._kernel.gram(X)
 
     def _problem(self, X: FloatArray, signs: FloatArray, costs: RankCosts) -> OWAProblem:
         return OWAProblem(signs, costs, gram=X)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from owasvm._threads import blas_threads, newton_work
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 
@@ -134,7 +135,7 @@ def solve(
         random_state=random_state,
         options=dict(options or {}),
     )
-    with _logging(verbose):
+    with _logging(verbose), blas_threads(newton_work(problem)):
         if name in _MODELS:
             model = import_module("owasvm.models").SOLVERS[name]
             fields = {key: getattr(settings, key) for key in Settings.__dataclass_fields__}
