@@ -36,8 +36,9 @@ Merging needs non-decreasing weights.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

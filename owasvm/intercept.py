@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from owasvm._jit import njit
 from owasvm._sorting import Workspace, make_workspace, sort_descending
 from owasvm.problem import RankCosts
 

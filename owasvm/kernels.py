@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from owasvm._jit import njit
 from owasvm.rounding import UNIT, accumulated
 
 __all__ = ["KERNELS", "Kernel", "resolve_gamma"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from owasvm._threads import blas_threads, newton_work
 from owasvm.kernels import Kernel, KernelFunction, is_sparse, resolve_gamma
 from owasvm.preparation import kernel_samples
 from owasvm.problem import OWAProblem, RankCosts
@@ -201,12 +202,13 @@ def iterate_path(
     """
     operator = None
     for problem in problems:
-        if problem.costs.convex and problem.is_definite:
-            if operator is None:
-                operator = newton.make_operator(problem)
-            with noted_interrupts() as notes:
-                start = newton.solve(problem, Settings(warm_start=start, **settings), operator)
-                raise_if_noted(notes, start)
-        else:
-            start = solve_problem(problem, warm_start=start, **settings)
+        with blas_threads(newton_work(problem)):
+            if problem.costs.convex and problem.is_definite:
+                if operator is None:
+                    operator = newton.make_operator(problem)
+                with noted_interrupts() as notes:
+                    start = newton.solve(problem, Settings(warm_start=start, **settings), operator)
+                    raise_if_noted(notes, start)
+            else:
+                start = solve_problem(problem, warm_start=start, **settings)
         yield start

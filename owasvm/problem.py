@@ -306,11 +306,16 @@ class OWAProblem:
 
 def _whole_numbers(mass: FloatArray) -> tuple[IntArray, float]:
     """Whole numbers in the proportions of the masses, and what one of them weighs."""
+    # Also keeps the ratios finite.
+    if float(mass.max()) > _MAX_WRITTEN * float(mass.min()):
+        raise ValueError(_too_many_copies("too many"))
     ratios = [Fraction(value).limit_denominator(_MAX_RATIO) for value in mass / mass.min()]
     common = math.lcm(*{ratio.denominator for ratio in ratios})
     numbers = [int(ratio * common) for ratio in ratios]
     if sum(numbers) > _MAX_WRITTEN:
-        raise ValueError(_too_many_copies(f"{sum(numbers):.6g}"))
+        # The common denominator of many fractions has thousands of digits: no float holds it.
+        known = sum(numbers) < _MAX_COPIES
+        raise ValueError(_too_many_copies(str(sum(numbers)) if known else "over a million"))
     counts = np.array(numbers, dtype=np.int64)
     unit = float(mass.sum() / counts.sum())
     if not np.allclose(counts * unit, mass, rtol=1e-12, atol=0):

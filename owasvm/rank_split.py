@@ -13,8 +13,9 @@ j largest entries.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 

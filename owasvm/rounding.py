@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
+
+from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 

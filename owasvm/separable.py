@@ -39,8 +39,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

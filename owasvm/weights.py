@@ -35,8 +35,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from owasvm._jit import njit
 
 __all__ = ["FAMILIES", "is_convex", "owa_weights", "share_function", "weights_in_order"]
 

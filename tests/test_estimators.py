@@ -631,6 +631,16 @@ def test_an_array_of_weights_refuses_sample_weights(any_classifier, kind):
         any_classifier.fit(X, y, sample_weight=weights)
 
 
+@pytest.mark.parametrize("spread", ["fractions", "too far apart", "beyond doubles"])
+def test_sample_weights_without_small_proportions_are_refused_for_falling_weights(spread):
+    masses = np.random.default_rng(0).random(80)
+    if spread != "fractions":
+        masses[0] = 1e-9 if spread == "too far apart" else 1e-310
+    for solver in ("auto", "dca"):
+        with pytest.raises(ValueError, match="small whole-number proportions"):
+            OWASVC(weights="trimmed", alpha=0.1, solver=solver).fit(X, y, sample_weight=masses)
+
+
 def test_sparse_precomputed_kernels_are_refused():
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         OWASVC(kernel="precomputed").fit(sp.csr_matrix(X @ X.T), y)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from owasvm._threads import blas_threads, newton_work
 from owasvm.optimality import judge
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
@@ -149,7 +150,12 @@ def solve(
     run = _model(name, verbose) if name in _MODELS else import_module(_LOADERS[name]).solve
     # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
     silent = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
-    with _logging(verbose), silent, noted_interrupts() as notes:
+    with (
+        _logging(verbose),
+        silent,
+        blas_threads(newton_work(problem)),
+        noted_interrupts() as notes,
+    ):
         if time_limit is not None and name not in _MODELS:
             import_module("owasvm.solvers._compilation").compile_for(problem, run)
         if problem.is_definite:

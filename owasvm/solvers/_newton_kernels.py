@@ -8,8 +8,9 @@ each tied block, the component along ``root``.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from owasvm._jit import njit
 from owasvm.loss import project_dual
 from owasvm.problem import OWAProblem
 from owasvm.rounding import accumulated

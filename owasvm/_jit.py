@@ -1,0 +1,114 @@
+"""Compiled inner loops, with a cache on disk where there is one.
+
+numba keeps compiled functions beside the package, in ``NUMBA_CACHE_DIR`` or in the user's cache
+folder. It refuses to define a function when none of them can be written, and it stops in the
+middle of a computation when the cache turns out to be damaged or full. A cache saves time and
+decides nothing, so here its absence costs a compilation in memory and one warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+__all__ = ["njit"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_warned = False
+
+
+def njit(
+    *, cache: bool = False, fastmath: bool | set[str] = False
+) -> Callable[[Function], Function]:
+    """Compile a function as :func:`numba.njit` does, whatever happens to the cache.
+
+    Parameters
+    ----------
+    cache : bool, default=False
+        Keep the compiled function on disk, if possible.
+    fastmath : bool or set of str, default=False
+        What the compiler may do to sums, see numba.
+
+    Returns
+    -------
+    decorator : callable
+        Takes a function, returns its compiled version.
+
+    Examples
+    --------
+    >>> from owasvm._jit import njit
+    >>> @njit()
+    ... def double(value):
+    ...     return 2 * value
+    >>> double(21)
+    42
+    """
+
+    def compiled(function: Function) -> Function:
+        in_memory: Any = numba.njit(fastmath=fastmath)
+        if not cache:
+            return in_memory(function)
+        cached: Any = numba.njit(cache=True, fastmath=fastmath)
+        try:
+            dispatcher = cached(function)
+        except (RuntimeError, OSError) as error:
+            # "no locator available": no folder can be written.
+            _warn_once(error)
+            return in_memory(function)
+        # With NUMBA_DISABLE_JIT the function comes back as it is.
+        if hasattr(dispatcher, "_cache"):
+            dispatcher._cache = _ForgivingCache(dispatcher._cache)
+        return dispatcher
+
+    return compiled
+
+
+class _ForgivingCache:
+    """A cache of numba whose failures mean: compile, and keep the result in memory."""
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What the cache holds for a signature, None where it holds nothing that can be read."""
+        try:
+            return self._cache.load_overload(sig, target_context)
+        except OSError:
+            # Not ours to read; saving will tell whether it is ours to write.
+            return None
+        except Exception:
+            # Garbage in a pickle can raise anything. An empty index heals the cache: what is
+            # compiled now is saved in the place of the damaged files.
+            try:
+                self._cache.flush()
+            except OSError as error:
+                _warn_once(error)
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled function, if the cache takes it."""
+        try:
+            self._cache.save_overload(sig, data)
+        except Exception as error:
+            _warn_once(error)
+
+
+def _warn_once(error: Exception) -> None:
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    warnings.warn(
+        f"Compiled functions cannot be kept on disk ({error}), so every process compiles them "
+        "anew, which takes many seconds. Set the environment variable NUMBA_CACHE_DIR to a folder "
+        "that can be written.",
+        UserWarning,
+        stacklevel=3,
+    )
