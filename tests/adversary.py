@@ -9,6 +9,7 @@ broke. What it relies on is evaluated on the data as given, with twice the digit
 from __future__ import annotations
 
 import multiprocessing
+import re
 import time
 import traceback
 import warnings
@@ -59,6 +60,11 @@ GRACE = 2.0
 # Seconds for a fit without a time limit, and beyond GRACE for one that is to be given up.
 PATIENCE = 30.0
 GIVE_UP = 6.0
+
+# What a user can change: a message that names none of it has no remedy.
+_USER_TERMS = re.compile(
+    r"\b(X|C|alpha|gamma|degree|coef0|kernel|weights?|sample_weight|class|classes|features?|matrix)\b"
+)
 
 CLASSES = {"OWASVC": OWASVC, "LinearOWASVC": LinearOWASVC}
 
@@ -178,7 +184,7 @@ def _about_error(problem: HostileProblem, error: BaseException) -> Iterator[tupl
     frames = traceback.extract_tb(error.__traceback__)
     origin = frames[-1].filename.replace("\\", "/") if frames else ""
     on_purpose = "/owasvm/" in origin or "/sklearn/utils/" in origin
-    if not isinstance(error, ValueError) or not on_purpose or len(str(error)) < 20:
+    if not (isinstance(error, ValueError) and on_purpose and _USER_TERMS.search(str(error))):
         yield "exception", f"{line} (from {origin.rsplit('/', 1)[-1]})"
         return
     if problem.refusable or ExactProblem(problem).is_overflowing:
