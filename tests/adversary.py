@@ -205,7 +205,7 @@ def _about_numbers(
     if bound > objective:
         yield "bound above objective", f"bound {bound!r}, objective {objective!r} ({status})"
     coefficients, intercept = stored_classifier(problem, estimator, exact)
-    stored = exact.value(coefficients, intercept)
+    stored = exact.value(coefficients, intercept, allowing=False)
     if not np.isfinite(stored):
         # Beyond the range of the wide numbers: nothing can be said.
         return
@@ -270,6 +270,8 @@ def _about_predictions(
     else:
         radius = float(np.linalg.norm(X - X.mean(axis=0), axis=1).max())
         width = 1.0 + float(np.sqrt(estimator.gamma_)) * radius
+        # Of features so large that a distance overflows, no kernel value is left but 0 and 1.
+        width = min(width, 1.0 / EPS)
         reach = np.abs(coefficients).sum() * width + abs(intercept)
     slack = 1e-7 * max(1.0, float(size)) + 8.0 * EPS * terms * reach
     excess = np.abs(given - scores) - slack
