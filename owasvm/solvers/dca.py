@@ -322,7 +322,9 @@ def finished(
     status = stopped
     if relative_gap(verdict.objective, lower_bound) <= target:
         status = Status.OPTIMAL
-    elif verdict.objective_rounding > target * max(1.0, abs(verdict.objective)):
+    elif stopped is Status.ITERATION_LIMIT and verdict.objective_rounding > target * max(
+        1.0, abs(verdict.objective)
+    ):
         status = Status.ROUNDING_LIMIT
     return Solution(
         dual=verdict.dual,

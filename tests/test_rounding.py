@@ -1,0 +1,392 @@
+"""Proofs that account for rounding, fits that always end, inputs that cannot crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from owasvm import OWASVC, LinearOWASVC
+from owasvm.kernels import Kernel
+from owasvm.optimality import certificate
+from owasvm.path import fit_path
+from owasvm.problem import OWAProblem, RankCosts
+from owasvm.rounding import exact_dot, is_semidefinite, product_without_loss
+from owasvm.solution import Status
+from owasvm.solvers import solve
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    return X, np.where(X[:, 0] + rng.normal(size=40) > 0, 1, -1)
+
+
+# Arithmetic
+
+
+@settings(max_examples=100)
+@given(seed=seeds)
+def test_exact_dot_is_rounded_once(seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, 9)) * 10.0 ** rng.integers(-20, 20, size=(2, 9))
+    start = float(-a[0] * b[0])
+    exact = Fraction(start) + sum(
+        Fraction(p) * Fraction(q) for p, q in zip(a.tolist(), b.tolist(), strict=True)
+    )
+    assert exact_dot(a, b, start) == float(exact)
+
+
+@settings(max_examples=50)
+@given(seed=seeds)
+def test_product_without_loss(seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(4, 11)) * 10.0 ** rng.integers(-6, 6, size=(4, 11))
+    vector = rng.normal(size=11) * 10.0 ** rng.integers(-6, 6, size=11)
+    product = product_without_loss(matrix, vector)
+    for row, computed in zip(matrix, product, strict=True):
+        terms = [Fraction(p) * Fraction(q) for p, q in zip(row, vector, strict=True)]
+        bound = 2 * Fraction(1, 2**53) * abs(sum(terms)) + sum(map(abs, terms)) / 2**98
+        assert abs(Fraction(float(computed)) - sum(terms)) <= bound
+
+
+def test_definiteness_up_to_rounding():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, 3))
+    assert is_semidefinite(rows @ rows.T)
+    assert is_semidefinite(1e200 * np.ones((5, 5)))
+    assert is_semidefinite(np.zeros((3, 3)))
+    assert not is_semidefinite(rows @ rows.T - 1e-10 * np.eye(30))
+    assert not is_semidefinite(-np.eye(3))
+    assert not is_semidefinite(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    # Known up to rounding, a singular matrix proves nothing.
+    assert not is_semidefinite(rows @ rows.T, np.full(30, 1e-8))
+    assert is_semidefinite(rows @ rows.T + np.eye(30), np.full(30, 1e-8))
+
+
+# Kernels
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e3, 1e6])
+@pytest.mark.parametrize("n_features", [2, 150])
+def test_gaussian_values_do_not_depend_on_a_shift(shift, n_features):
+    rng = np.random.default_rng(1)
+    # Whole numbers: moving them loses nothing.
+    X = rng.integers(-4, 5, size=(12, n_features)).astype(float)
+    gamma = 1.0 / n_features
+    expected = np.exp(-gamma * ((X[:, np.newaxis] - X) ** 2).sum(axis=2))
+    kernel = Kernel("rbf", gamma=gamma)
+    moved = X + shift
+    np.testing.assert_allclose(kernel.gram(moved), expected, rtol=1e-13)
+    np.testing.assert_allclose(kernel.between(moved[:5], moved), expected[:5], rtol=1e-13)
+    off = np.abs(kernel.gram(moved) - expected).max()
+    assert off <= kernel.rounding(moved, expected)[0] ** 2 + 1e-15
+    sparse = kernel.gram(sp.csr_matrix(moved))
+    np.testing.assert_allclose(sparse, expected, rtol=1e-13)
+
+
+def exact_polynomial(x, z, gamma, coef0, degree):
+    product = sum(Fraction(a) * Fraction(b) for a, b in zip(x.tolist(), z.tolist(), strict=True))
+    return (Fraction(gamma) * product + Fraction(coef0)) ** degree
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 6])
+@pytest.mark.parametrize("shift", [0.0, 1e2, 1e5])
+def test_polynomials_seen_from_the_mean(degree, shift):
+    rng = np.random.default_rng(degree)
+    X = rng.normal(size=(6, 3)) + shift
+    kernel = Kernel("poly", gamma=0.5, degree=degree, coef0=1.0)
+    anchored = kernel.anchored(X)
+    mean = X.mean(axis=0)
+
+    def exact(x, z):
+        return exact_polynomial(x, z, 0.5, 1.0, degree)
+
+    at_mean = exact(mean, mean)
+    bound = np.outer(anchored.rounding, anchored.rounding)
+    for i, x in enumerate(X):
+        shifted = exact(x, mean) - at_mean
+        assert abs(anchored.shifts[i] - float(shifted)) <= 4e-16 * abs(float(shifted))
+        for j, z in enumerate(X):
+            value = exact(x, z) - exact(x, mean) - exact(mean, z) + at_mean
+            assert abs(float(Fraction(float(anchored.values[i, j])) - value)) <= bound[i, j]
+    # Scores of new samples: the terms are huge, their sum is not.
+    coef = rng.normal(size=(1, 6))
+    coef -= coef.mean()
+    new = rng.normal(size=(4, 3)) + shift
+    scores = kernel.scores(new, X, coef)
+    for x, score in zip(new, scores[:, 0], strict=True):
+        expected = float(sum(Fraction(c) * exact(x, z) for c, z in zip(coef[0], X, strict=True)))
+        assert score == pytest.approx(expected, rel=1e-9, abs=1e-13)
+
+
+# What was claimed and false
+
+
+def test_shifted_gaussian_has_the_same_optimum(data):
+    X, y = data
+    model = OWASVC(C=1e5, gamma=1.0).fit(X + 1e5, y)
+    assert model.lower_bound_ <= model.objective_ <= 37055.34
+    # The shift rounds the data themselves.
+    assert model.objective_ == pytest.approx(OWASVC(C=1e5, gamma=1.0).fit(X, y).objective_, 1e-4)
+
+
+@pytest.mark.parametrize("shift", [1e3, 1e6])
+@pytest.mark.parametrize("estimator", [OWASVC(kernel="linear"), LinearOWASVC(), OWASVC()])
+def test_shifted_data_reach_their_gap(data, estimator, shift):
+    X, y = data
+    model = estimator.fit(X + shift, y)
+    assert model.status_ == "optimal"
+    assert 0.0 <= model.gap_ <= 1e-6
+
+
+def test_copies_with_opposite_labels():
+    rows = np.random.default_rng(0).normal(size=(10, 200)) * 1e5
+    model = OWASVC(C=1e3, gamma=1.0).fit(np.vstack([rows, rows]), [1] * 10 + [-1] * 10)
+    assert model.objective_ == pytest.approx(20000.0)
+    assert model.lower_bound_ <= 20000.0
+
+
+@pytest.mark.parametrize("estimator", [OWASVC(kernel="linear"), LinearOWASVC()])
+def test_large_costs_and_scales(data, estimator):
+    X, y = data
+    far = estimator.set_params(C=1e5).fit(X + 1e5, y)
+    assert far.objective_ <= 4e6
+    assert far.status_ == "optimal"
+    wide = estimator.set_params(C=1.0).fit(X * 1e5, y)
+    assert wide.status_ == "optimal"
+
+
+@pytest.mark.parametrize("C", [1.0, 2e6])
+@pytest.mark.parametrize("offset", [1e4, 1e6])
+def test_objective_is_that_of_the_stored_classifier(data, offset, C):
+    X, y = data
+    X = X + offset
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LinearOWASVC(C=C).fit(X, y)
+    w, b = [Fraction(value) for value in model.coef_[0].tolist()], Fraction(model.intercept_[0])
+    deviations = []
+    for row, label in zip(X.tolist(), y.tolist(), strict=True):
+        score = sum(p * Fraction(q) for p, q in zip(w, row, strict=True)) + b
+        deviations.append(max(Fraction(0), 1 - label * score))
+    costs = [Fraction(cost) for cost in (C * model.owa_weights_).tolist()]
+    exact = float(
+        sum(p * p for p in w) / 2
+        + sum(c * d for c, d in zip(costs, sorted(deviations), strict=True))
+    )
+    assert model.objective_ == pytest.approx(exact, rel=1e-9)
+    assert exact - model.lower_bound_ <= (model.gap_ + 1e-15) * max(1.0, exact)
+    proof = certificate(
+        X,
+        y,
+        "basic",
+        C,
+        np.zeros(40),
+        model.intercept_[0],
+        coef=model.coef_[0],
+    )
+    assert proof.objective == pytest.approx(exact, rel=1e-9)
+
+
+def test_rounding_that_forbids_the_gap_is_said(data):
+    X, y = data
+    # Nine digits of every number are spent on the offset, and C asks for the rest.
+    with pytest.warns(ConvergenceWarning, match="rounding_limit.*centre"):
+        model = OWASVC(C=1e9, kernel="poly", degree=5, gamma=1.0, coef0=1.0).fit(X + 1e4, y)
+    assert model.status_ == "rounding_limit"
+    assert model.gap_ > 1e-6
+    assert model.objective_ <= 40e9 * (1 + 1e-9)
+
+
+def test_contradictions_are_never_optimal(monkeypatch, data):
+    X, y = data
+    problem = OWAProblem(y.astype(float), RankCosts(40, "basic", 0.6), features=X)
+    monkeypatch.setattr("owasvm.optimality._proven_bound", lambda *_: (1e6, 0.0))
+    solution = solve(problem, max_iter=60)
+    assert solution.lower_bound == -np.inf
+    assert solution.gap == np.inf
+    assert solution.status is not Status.OPTIMAL
+
+
+# Kernels that are not positive semi-definite
+
+
+@pytest.mark.parametrize("weights", ["basic", "trimmed"])
+def test_indefinite_kernels_have_no_bound(data, weights):
+    X, y = data
+    with pytest.warns(ConvergenceWarning, match="not positive semi-definite"):
+        model = OWASVC(kernel="sigmoid", gamma=1.0, coef0=-1.0, weights=weights, alpha=0.4).fit(
+            X, y
+        )
+    assert model.lower_bound_ == -np.inf
+    assert model.gap_ == np.inf
+    assert model.status_ == "indefinite"
+    assert model.objective_ <= 40.0 + 1e-9
+    assert np.all(np.isfinite(model.decision_function(X)))
+
+
+def test_indefinite_and_asymmetric_matrices(data):
+    X, y = data
+    gram = X @ X.T
+    assert OWASVC(kernel="precomputed").fit(gram, y).status_ == "optimal"
+    with pytest.warns(ConvergenceWarning, match="not positive semi-definite"):
+        model = OWASVC(kernel="precomputed").fit(gram - 0.1 * np.eye(40), y)
+    assert model.lower_bound_ == -np.inf
+    crooked = gram.copy()
+    crooked[0, 1] += 0.1
+    with pytest.raises(ValueError, match="not symmetric"):
+        OWASVC(kernel="precomputed").fit(crooked, y)
+    with pytest.warns(ConvergenceWarning, match="not positive semi-definite"):
+        model = OWASVC(kernel="poly", coef0=-1.0).fit(X, y)
+    assert model.lower_bound_ == -np.inf
+
+
+def test_paths_of_indefinite_matrices_have_no_bound(data):
+    X, y = data
+    path = fit_path(X @ X.T - 0.1 * np.eye(40), y, [1.0, 2.0], kernel="precomputed")
+    assert np.all(path.lower_bounds == -np.inf)
+
+
+# Every fit ends
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y"),
+    [
+        (OWASVC(kernel="poly", time_limit=1), np.full((20, 2), 1e4), [1] * 7 + [-1] * 13),
+        (OWASVC(kernel="precomputed", time_limit=1), -np.eye(30), [1, -1] * 15),
+        (OWASVC(kernel="precomputed", time_limit=1), np.zeros((30, 30)), [1, -1] * 15),
+        (LinearOWASVC(time_limit=1), np.zeros((6, 2)), [1, -1] * 3),
+    ],
+)
+def test_degenerate_fits_end(model, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    assert model.solution_.solve_time < 3.0
+    assert model.lower_bound_ <= model.objective_
+
+
+def test_near_identity_gram_with_falling_weights():
+    rng = np.random.default_rng(21)
+    X = rng.normal(size=(30, 3))
+    weights = np.sort(rng.random(30))[::-1]
+    y = np.where(X[:, 0] > 0, 1, -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = OWASVC(C=6.0, gamma=300.0, weights=weights, max_iter=50).fit(X, y)
+    assert model.lower_bound_ <= model.objective_
+
+
+# Nothing crashes the process
+
+
+@pytest.mark.parametrize(
+    ("model", "scale", "match"),
+    [
+        (OWASVC(kernel="poly", degree=40, gamma=1.0), 1e4, "overflow.*[Ss]cale"),
+        (OWASVC(), 1e155, "overflows.*Scale"),
+        (OWASVC(), 1e200, "overflows.*Scale"),
+        (OWASVC(kernel="linear", gamma=1.0), 1e200, "too large.*Scale"),
+        (LinearOWASVC(), 1e155, "too large.*Scale"),
+    ],
+)
+def test_overflow_is_a_clear_error(data, model, scale, match):
+    X, y = data
+    with pytest.raises(ValueError, match=match):
+        model.fit(X * scale, y)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e20, 1e100])
+@pytest.mark.parametrize("model", [OWASVC(gamma=1.0), LinearOWASVC(), OWASVC(weights="trimmed")])
+def test_extreme_scales_leak_no_warnings(data, model, scale):
+    X, y = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(max_iter=50).fit(X * scale, y)
+    assert model.lower_bound_ <= model.objective_
+
+
+# Interruptions
+
+
+def press_after(seconds):
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OWASVC(C=100.0, weights="basic", alpha=0.1, tol=1e-15, max_iter=10**8),
+        OWASVC(C=10.0, weights="trimmed", alpha=0.2, mip_gap=0.0, max_iter=10**8),
+        LinearOWASVC(C=10.0, weights="trigonometric", alpha=0.8, mip_gap=0.0, max_iter=10**8),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_ctrl_c_stops_the_script_and_keeps_the_point(model, n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.digitize(X[:, 0] + rng.normal(size=300), [0.0] if n_classes == 2 else [-0.5, 0.5])
+    handler = signal.getsignal(signal.SIGINT)
+    timer = press_after(0.2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    timer.join()
+    assert "interrupted" in np.atleast_1d(model.status_)
+    assert np.all(np.atleast_1d(model.lower_bound_) <= np.atleast_1d(model.objective_))
+    assert model.predict(X).shape == (300,)
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_stops_a_search():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = np.where(X[:, 0] + rng.normal(size=200) > 0, 1, -1)
+    model = OWASVC(weights="trimmed", alpha=0.2, mip_gap=0.0, max_iter=10**8)
+    search = GridSearchCV(model, {"C": [1.0, 10.0, 100.0]}, cv=3, refit=False)
+    timer = press_after(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    timer.join()
+
+
+def test_interrupts_from_compiled_code_are_interrupts(monkeypatch, data):
+    X, y = data
+
+    def broken(*_):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    monkeypatch.setattr("owasvm.solvers.newton._newton_direction", broken)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        OWASVC().fit(X, y)
+    assert stop.value.solution.status is Status.INTERRUPTED
+
+
+def test_other_system_errors_are_not_swallowed(monkeypatch, data):
+    X, y = data
+
+    def broken(*_):
+        raise SystemError("something else")
+
+    monkeypatch.setattr("owasvm.solvers.newton._newton_direction", broken)
+    with pytest.raises(SystemError, match="something else"):
+        OWASVC().fit(X, y)
