@@ -60,7 +60,8 @@ from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rank_split import pointwise_minorant
 from owasvm.solution import Solution, relative_gap
 from owasvm.solvers import Settings, newton, solve
-from owasvm.solvers.dca import Clock, better_intercept, descended, evaluate
+from owasvm.solvers._clock import Clock
+from owasvm.solvers.dca import better_intercept, descended, evaluate
 
 SIGMAS = (None, 0.5, 2.0, 16.0)
 CS = (2.0**-7, 2.0**-3, 1.0, 8.0, 2.0**7)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
+from owasvm._sorting import Workspace, make_workspace, sort_descending
 from owasvm.problem import RankCosts
-from owasvm.solvers._sorting import Workspace, make_workspace, sort_descending
 
 FloatArray = NDArray[np.float64]
 
@@ -176,7 +176,7 @@ class _Search:
         """Tangents on both sides of the minimisers, or a minimiser that was hit."""
         start = near.where
         reach = max(1e-8 * max(1.0, abs(start)), 16.0 * self._resolution)
-        while True:
+        for _ in range(_MAX_EVALUATIONS):
             side, tangent = self._look(start + towards * reach)
             if side == 0:
                 return tangent, tangent, 0
@@ -184,6 +184,7 @@ class _Search:
                 return (near, tangent, 1) if towards > 0 else (tangent, near, 1)
             near = tangent
             reach *= 100.0
+        return near, near, 0
 
     def _shrink(self, low: _Tangent, high: _Tangent) -> tuple[_Tangent, _Tangent, int]:
         """Take the middle kink, or cross the two tangents, until a minimiser is hit."""

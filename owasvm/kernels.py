@@ -12,6 +12,10 @@ name            K(x, z)
 
 A Gaussian kernel of width sigma, :math:`\exp(-\|x - z\|^2 / (2 \sigma^2))`, is ``rbf`` with
 ``gamma = 1 / (2 * sigma**2)``.
+
+Digits are kept where they can be: distances come from differences, or from products of centred
+samples where that is as good, so that data far from the origin cost nothing. What rounding is
+left in the values is bounded (:meth:`Kernel.rounding`), and becomes part of every certificate.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from owasvm._jit import njit
+from owasvm.rounding import UNIT, accumulated
 
 __all__ = ["KERNELS", "Kernel", "resolve_gamma"]
 
@@ -36,10 +41,22 @@ KernelFunction = Callable[[Any, Any], ArrayLike]
 KERNELS: tuple[str, ...] = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 _EPS = float(np.finfo(np.float64).eps)
+_LARGEST_VARIANCE = 1e300
+_LARGEST_TOTAL = 1e280
 _BLOCK_ENTRIES = 2**23  # kernel values held at a time: 64 MiB
+_DISTANCE_TILE = 64
 _TILE = 32  # rows and columns compared at a time, so that both stay in the cache
 _ROUNDING = 64 * _EPS  # what double precision leaves behind
 _LARGEST_ASYMMETRY = 1e-7  # relative; what single precision leaves behind
+# Up to so many features, differences cost no more than products (measured: equal at 64, twice at
+# 300); beyond, products of centred samples are taken if they are off by less than this.
+_DIFFERENCES_UP_TO = 100
+_GOOD_PRODUCTS = 1e-13
+# Sparse samples are made dense for the sake of digits up to so many entries.
+_MAX_DENSE_ENTRIES = 50_000_000
+_EXP_ROUNDINGS = (
+    4  # of the exponential, the power and the hyperbolic tangent: units in the last place
+)
 
 
 def is_sparse(X: Any) -> bool:
@@ -86,8 +103,15 @@ def resolve_gamma(
         return 1.0 / n_features
     if gamma != "scale":
         raise ValueError(f"gamma={gamma!r} is unknown; use 'scale', 'auto' or a number.")
-    variance = _variance(X, sample_weight)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = _variance(X, sample_weight)
     largest = float(abs(X).max())
+    if not variance < _LARGEST_VARIANCE:
+        raise ValueError(
+            f"gamma='scale' is 1 / (n_features * variance of X), and with entries up to "
+            f"{largest:.3g} the variance overflows. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler, or give gamma as a number."
+        )
     if variance <= (64.0 * _EPS * largest) ** 2:
         return 1.0
     return 1.0 / (n_features * variance)
@@ -150,13 +174,80 @@ class Kernel:
         Raises
         ------
         ValueError
-            A callable or precomputed kernel that is not a finite, symmetric matrix.
+            Kernel values that overflow; a callable or precomputed kernel that is not a symmetric
+            matrix.
         """
         if self.function == "precomputed":
-            return _symmetric(X)
+            return _symmetric(self._finite(X))
         if callable(self.function):
             return _symmetric(self.between(X, None))
+        if self.function == "rbf":
+            return _gaussian_gram(X, self.gamma)
         return self.between(X, None)
+
+    def rounding(self, X: Samples, gram: FloatArray) -> FloatArray:
+        """Return how far the values of :meth:`gram` can be from the true ones.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples.
+        gram : ndarray of shape (n_samples, n_samples)
+            What :meth:`gram` returned for them.
+
+        Returns
+        -------
+        rounding : ndarray of shape (n_samples,)
+            ``|gram[i, j] - K(x_i, x_j)| <= rounding[i] * rounding[j]``. 0 for precomputed and
+            callable kernels, whose numbers are taken at their word.
+        """
+        with np.errstate(over="ignore"):
+            return self._rounding(X, gram)
+
+    def _rounding(self, X: Samples, gram: FloatArray) -> FloatArray:
+        n_samples = gram.shape[0]
+        if self.function == "precomputed" or callable(self.function):
+            return np.zeros(n_samples)
+        values = _EXP_ROUNDINGS * UNIT
+        if self.function == "rbf":
+            return np.full(n_samples, np.sqrt(values + _distance_rounding(X, self.gamma)))
+        lengths = _row_norms(X)
+        products = np.sqrt(accumulated(_longest_row(X) + 2)) * lengths
+        if self.function == "linear":
+            return products
+        roots = np.sqrt(np.maximum(gram.diagonal(), 0.0))
+        if self.function == "poly":
+            # (gamma |x||z| + |coef0|)^degree is at most the product of such roots.
+            sizes = (self.gamma * lengths**2 + abs(self.coef0)) ** (0.5 * self.degree)
+            n_operations = int(self.degree) * (_longest_row(X) + 4) + _EXP_ROUNDINGS
+            return np.sqrt(accumulated(n_operations)) * np.maximum(sizes, roots)
+        return np.sqrt(self.gamma) * products + np.sqrt(values) * (1.0 + np.sqrt(abs(self.coef0)))
+
+    @property
+    def is_definite(self) -> bool | None:
+        """Whether every Gram matrix is positive semi-definite; None when that depends on it."""
+        if self.function in ("linear", "rbf"):
+            return True
+        if self.function == "poly" and self.coef0 >= 0.0:
+            return True
+        return None
+
+    def _finite(self, values: FloatArray) -> FloatArray:
+        """The values, or an error that says how to keep them finite."""
+        # Nothing else is as fast at finding what is not finite, and large numbers do no harm.
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(np.sum(np.abs(values), initial=0.0))
+        if total <= _LARGEST_TOTAL:
+            return values
+        remedy = "Scale the features, for example with sklearn.preprocessing.StandardScaler"
+        if self.function == "poly":
+            remedy += ", or take a smaller degree or gamma"
+        if self.function == "precomputed":
+            remedy = "Divide the matrix by its largest entry, and multiply C by it"
+        raise ValueError(
+            f"The values of the kernel {self.function!r} overflow: they sum to {total:.3g}. "
+            f"{remedy}."
+        )
 
     def between(self, X: Samples, Z: Samples | None) -> FloatArray:
         """Return the kernel values of all pairs.
@@ -175,16 +266,19 @@ class Kernel:
         if callable(self.function):
             others = X if Z is None else Z
             return _checked_values(self.function(X, others), (X.shape[0], others.shape[0]))
-        values = pairwise_kernels(
-            X,
-            Z,
-            metric=self.function,
-            filter_params=True,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-        )
-        return np.ascontiguousarray(values, dtype=np.float64)
+        if self.function == "rbf":
+            return _gaussian(X, X if Z is None else Z, self.gamma)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = pairwise_kernels(
+                X,
+                Z,
+                metric=self.function,
+                filter_params=True,
+                gamma=self.gamma,
+                degree=self.degree,
+                coef0=self.coef0,
+            )
+        return self._finite(np.ascontiguousarray(values, dtype=np.float64))
 
     def scores(self, X: Samples, centres: Samples, coef: FloatArray) -> FloatArray:
         """Return ``sum_j coef[k, j] * K(x_i, centres[j])`` for all i and k.
@@ -214,6 +308,118 @@ class Kernel:
             values = block if self.function == "precomputed" else self.between(block, centres)
             scores[rows] = values @ coef.T
         return scores
+
+
+def _row_norms(X: Samples) -> FloatArray:
+    """Euclidean norms of the rows."""
+    if is_sparse(X):
+        return np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel())
+    return np.sqrt(np.einsum("ij,ij->i", X, X))
+
+
+def _longest_row(X: Samples) -> int:
+    """Number of products behind an inner product of rows, at most."""
+    return int(np.diff(X.indptr).max(initial=0)) if is_sparse(X) else int(X.shape[1])
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _squared_distances(X: FloatArray, Z: FloatArray, symmetric: bool, out: FloatArray) -> None:
+    """Overwrites `out`: squared distances from differences; above the diagonal if symmetric."""
+    for top in range(0, X.shape[0], _DISTANCE_TILE):
+        for left in range(top if symmetric else 0, Z.shape[0], _DISTANCE_TILE):
+            for i in range(top, min(top + _DISTANCE_TILE, X.shape[0])):
+                row = X[i]
+                first = max(left, i + 1) if symmetric else left
+                for j in range(first, min(left + _DISTANCE_TILE, Z.shape[0])):
+                    other = Z[j]
+                    total = 0.0
+                    for k in range(row.size):
+                        difference = row[k] - other[k]
+                        total += difference * difference
+                    out[i, j] = total
+                if symmetric and i >= left:
+                    out[i, i] = 0.0
+
+
+@njit(cache=True)
+def _mirror(matrix: FloatArray) -> None:
+    """Changes `matrix` in place: copies what is above the diagonal below it."""
+    n = matrix.shape[0]
+    for top in range(0, n, _DISTANCE_TILE):
+        for left in range(top, n, _DISTANCE_TILE):
+            for i in range(top, min(top + _DISTANCE_TILE, n)):
+                for j in range(max(left, i + 1), min(left + _DISTANCE_TILE, n)):
+                    matrix[j, i] = matrix[i, j]
+
+
+def _products_are_off(X: Samples, Z: Samples, origin: FloatArray | float, gamma: float) -> float:
+    """Error of ``gamma * |x - z|^2`` from products of samples moved to an origin, at most."""
+    largest = max(float(_row_norms(part - origin).max(initial=0.0)) for part in (X, Z))
+    n_operations = max(_longest_row(X), _longest_row(Z)) + 6
+    return gamma * accumulated(n_operations) * (2.0 * largest) ** 2
+
+
+def _distance_rounding(X: Samples, gamma: float) -> float:
+    """Error of the Gaussian kernel values of :func:`_gaussian_gram` due to distances, at most."""
+    # K gamma |x - z|^2 never exceeds 1/e, and a distance from differences is relatively exact.
+    by_differences = accumulated(_longest_row(X) + 4) / np.e
+    if is_sparse(X):
+        by_products = _products_are_off(X, X, 0.0, gamma)
+        if by_products > _GOOD_PRODUCTS and X.shape[0] * X.shape[1] <= _MAX_DENSE_ENTRIES:
+            return accumulated(X.shape[1] + 4) / np.e
+        return by_products
+    if X.shape[1] <= _DIFFERENCES_UP_TO:
+        return by_differences
+    by_products = _products_are_off(X, X, X.mean(axis=0), gamma)
+    return by_products if by_products <= _GOOD_PRODUCTS else by_differences
+
+
+def _gaussian_gram(X: Samples, gamma: float) -> FloatArray:
+    """Gaussian kernel of all pairs of rows, symmetric to the last bit."""
+    if is_sparse(X) or X.shape[1] > _DIFFERENCES_UP_TO:
+        gram = _gaussian(X, X, gamma)
+        _mirror(gram)
+        np.fill_diagonal(gram, 1.0)
+        return gram
+    rows = np.ascontiguousarray(X, dtype=np.float64)
+    gram = np.empty((X.shape[0], X.shape[0]))
+    _squared_distances(rows, rows, True, gram)
+    for start in range(0, X.shape[0], _DISTANCE_TILE):
+        block = gram[start : start + _DISTANCE_TILE, start:]
+        with np.errstate(all="ignore"):
+            # Below the diagonal of a block stands what nobody reads.
+            np.exp(np.multiply(block, -gamma, out=block), out=block)
+    np.fill_diagonal(gram, 1.0)
+    _mirror(gram)
+    return gram
+
+
+def _gaussian(X: Samples, Z: Samples, gamma: float) -> FloatArray:
+    """Gaussian kernel, from products of centred samples where that costs no digits."""
+    if gamma == 0.0:
+        return np.ones((X.shape[0], Z.shape[0]))
+    dense = not (is_sparse(X) or is_sparse(Z))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        origin = Z.mean(axis=0) if dense else 0.0
+        off = _products_are_off(X, Z, origin, gamma)
+        few = X.shape[0] * X.shape[1] + Z.shape[0] * Z.shape[1] <= _MAX_DENSE_ENTRIES
+        if off <= _GOOD_PRODUCTS or not (dense or few):
+            moved, others = X - origin, Z - origin
+            distances = moved @ others.T
+            distances = np.asarray(distances.toarray() if is_sparse(distances) else distances)
+            distances *= -2.0
+            distances += (_row_norms(moved) ** 2)[:, np.newaxis]
+            distances += _row_norms(others) ** 2
+            np.maximum(distances, 0.0, out=distances)
+        else:
+            rows, columns = (
+                np.ascontiguousarray(part.toarray() if is_sparse(part) else part, dtype=np.float64)
+                for part in (X, Z)
+            )
+            distances = np.empty((X.shape[0], Z.shape[0]))
+            _squared_distances(rows, columns, False, distances)
+        distances *= -gamma
+        return np.exp(distances, out=distances)
 
 
 def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:

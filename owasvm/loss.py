@@ -23,7 +23,7 @@ Everything costs O(n log n) at most; no input is changed.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from owasvm.solvers._sorting import (
+from owasvm._sorting import (
     FloatArray,
     make_workspace,
     prox_blocks,

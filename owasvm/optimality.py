@@ -12,7 +12,10 @@ dual
     is the set P(c) of :func:`owasvm.loss.project_dual`; for others it holds as well, and contains
     P(m) for every non-decreasing minorant m (:mod:`owasvm.rank_split`).
 
-A point handed in is first made feasible, so the bound holds up to rounding whatever it was.
+A point handed in is first made feasible. What is left of infeasibility, and everything that
+rounding can have added, of the kernel values, of products and of sums, is bounded and taken off,
+so that the bound holds for the problem that was stated and not only for its image in double
+precision (``docs/mathematics.md``, "Rounding").
 """
 
 from __future__ import annotations
@@ -21,17 +24,32 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm.intercept import best_intercept
 from owasvm.loss import hinge_deviations
 from owasvm.problem import OWAProblem, RankCosts
+from owasvm.rounding import (
+    UNIT,
+    accumulated,
+    exact_dot,
+    product_without_loss,
+    sum_with_error,
+)
 from owasvm.solution import relative_gap
 
 FloatArray = NDArray[np.float64]
 
 # Relative improvement for which a classifier may leave the dual feasible set.
 _WORTH_INFEASIBLE = 1e-7
+# A classifier that is worse than none by less than this, relatively, is as good.
+_SAME = 1e-9
+_NOISE = 1e-12
+# Rounding of the costs themselves: quantifier, normalisation, C.
+_COST_ROUNDINGS = 16
+# Share of the gap asked for that plain products may lose to rounding before better ones are made.
+_PLAIN_SHARE = 0.05
 
 __all__ = [
     "Certificate",
@@ -41,6 +59,7 @@ __all__ = [
     "feasible_dual",
     "judge",
     "objective",
+    "proven_value",
 ]
 
 
@@ -53,7 +72,7 @@ class Certificate:
     objective : float
         Value of the primal problem at the classifier.
     lower_bound : float
-        Proven bound on the primal optimum.
+        Proven bound on the primal optimum; ``-inf`` where there is none.
     dual : ndarray of shape (n_samples,)
         The coefficients a of the classifier; the feasible dual point behind `lower_bound`, unless
         a solver handed over coefficients of its own.
@@ -63,6 +82,10 @@ class Certificate:
         Its hinge deviations.
     weight : ndarray of shape (n_features,) or None, default=None
         w of the classifier, for problems given by features.
+    rounding : float, default=0.0
+        What was taken off the bound: what rounding can have added to it, and to the objective.
+    objective_rounding : float, default=0.0
+        The latter alone.
     """
 
     objective: float
@@ -71,11 +94,159 @@ class Certificate:
     intercept: float
     deviations: FloatArray
     weight: FloatArray | None = None
+    rounding: float = 0.0
+    objective_rounding: float = 0.0
 
     @property
     def gap(self) -> float:
         """Relative gap ``(objective - lower_bound) / max(1, |objective|)``."""
         return relative_gap(self.objective, self.lower_bound)
+
+    @property
+    def computed_gap(self) -> float:
+        """The gap as if there were no rounding."""
+        return self.gap - self.rounding / max(1.0, abs(self.objective))
+
+    def is_limited(self, tol: float) -> bool:
+        """Whether rounding is what keeps the gap above `tol`."""
+        return self.gap > tol and not self.computed_gap > tol
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluated:
+    """Scores and squared norm of a vector w, and how far off rounding can have left them."""
+
+    scores: FloatArray
+    score_error: FloatArray
+    squared_norm: float
+    norm_error: float
+    weight: FloatArray | None = None
+
+
+def _from_coefficients(problem: OWAProblem, coef: FloatArray, careful: bool) -> _Evaluated:
+    """``w = sum_i a_i y_i phi(x_i)`` through the Gram matrix."""
+    signed = problem.y * coef
+    assert problem.gram is not None
+    sizes = np.abs(signed)
+    norms = problem.norms
+    reach = float(norms @ sizes)
+    if careful:
+        scores = product_without_loss(np.ascontiguousarray(problem.gram), signed)
+        error = (accumulated(signed.size + 1) ** 2 * reach) * norms + 2.0 * UNIT * np.abs(scores)
+    else:
+        scores = problem.gram @ signed
+        error = accumulated(signed.size + 1) * reach * norms
+    if problem.gram_rounding is not None:
+        error = error + problem.gram_rounding * float(problem.gram_rounding @ sizes)
+    terms = signed * scores
+    squared_norm, sum_error = sum_with_error(terms)
+    norm_error = float(sizes @ error) + sum_error + UNIT * float(np.abs(terms).sum())
+    if problem.is_definite:
+        squared_norm = max(squared_norm, 0.0)
+    return _Evaluated(scores, error, squared_norm, norm_error)
+
+
+def _products_a_row(problem: OWAProblem) -> int:
+    """Number of products behind a score, at most."""
+    features = problem.features
+    if sp.issparse(features):
+        return int(np.diff(features.indptr).max(initial=0))
+    assert features is not None
+    return int(features.shape[1])
+
+
+def _from_weight(problem: OWAProblem, weight: FloatArray) -> _Evaluated:
+    """w itself, through the features."""
+    assert problem.features is not None
+    scores = np.asarray(problem.features @ weight).ravel()
+    squared_norm = float(weight @ weight)
+    # The samples were moved to their origin, which rounds them once.
+    error = accumulated(_products_a_row(problem) + 3) * np.sqrt(squared_norm) * problem.norms
+    norm_error = accumulated(weight.size + 1) * squared_norm
+    return _Evaluated(scores, error, squared_norm, norm_error, weight)
+
+
+def _evaluate(problem: OWAProblem, coef: FloatArray, careful: bool = False) -> _Evaluated:
+    """The classifier of given coefficients, as it would be stored."""
+    if problem.gram is not None:
+        return _from_coefficients(problem, coef, careful)
+    assert problem.features is not None
+    return _from_weight(problem, np.asarray(problem.features.T @ (problem.y * coef)).ravel())
+
+
+def _dual_norm(problem: OWAProblem, coef: FloatArray, found: _Evaluated) -> tuple[float, float]:
+    """``|w_a|^2`` of exact coefficients and its error."""
+    if problem.gram is not None:
+        return found.squared_norm, found.norm_error
+    # w was computed from the coefficients, with a sum over the samples for every feature.
+    off = accumulated(coef.size + 2) * float(np.abs(coef) @ problem.norms)
+    length = np.sqrt(found.squared_norm)
+    return found.squared_norm, found.norm_error + 2.0 * length * off + off**2
+
+
+def _proven_bound(
+    problem: OWAProblem, coef: FloatArray, charged: float, found: _Evaluated
+) -> tuple[float, float]:
+    """``D(a)``, and what it can be too large by: rounding, and a point not quite feasible.
+
+    `charged` is the total of the point of the dual set behind the coefficients. If its entries sum
+    to at most ``1 + e`` times what they may, shrinking it by as much costs ``e`` times its total;
+    an imbalance t of the classes is repaired by lowering entries of one class by t in total, which
+    costs at most ``t (1 + |w| max|phi|) + t^2 max|phi|^2 / 2``.
+    """
+    total, total_error = sum_with_error(coef)
+    squared_norm, norm_error = _dual_norm(problem, coef, found)
+    imbalance, imbalance_error = sum_with_error(problem.y * coef)
+    missing = abs(imbalance) + imbalance_error
+    reach = missing * problem.largest_norm
+    error = (
+        total_error
+        + 0.5 * norm_error
+        + accumulated(4 * coef.size + _COST_ROUNDINGS) * charged
+        + missing
+        + reach * (np.sqrt(squared_norm) + 0.5 * reach)
+    )
+    return total - 0.5 * squared_norm, float(error)
+
+
+def proven_value(problem: OWAProblem, coef: FloatArray, charged: float) -> float:
+    """Value of the dual at a point that is feasible up to rounding, lowered until it is proven.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        The problem.
+    coef : ndarray of shape (n_samples,)
+        Coefficients ``a - e`` of w: a point of the dual set of a convex loss below ours, minus
+        the coefficients of a linear term, if there is one.
+    charged : float
+        Sum of the point a.
+
+    Returns
+    -------
+    value : float
+        A lower bound of the primal optimum, ``-inf`` if the kernel is not positive semi-definite.
+    """
+    if not problem.is_definite:
+        return -np.inf
+    value, error = _proven_bound(problem, coef, charged, _evaluate(problem, coef))
+    return value - error
+
+
+def _loss_error(
+    problem: OWAProblem, found: _Evaluated, intercept: float, deviations: FloatArray, loss: float
+) -> float:
+    """How far off rounding can have left the ordered sum of the deviations."""
+    error = found.score_error + 3.0 * UNIT * (1.0 + np.abs(found.scores) + abs(intercept))
+    near = (deviations > 0.0) | (1.0 - problem.y * (found.scores + intercept) > -error)
+    if not near.any():
+        return 0.0
+    charge = problem.costs.total
+    if problem.costs.ascending is not None:
+        costs = problem.costs.ascending
+        dearest = costs if problem.costs.convex else np.sort(costs)
+        charge = float(dearest[-int(near.sum()) :].sum())
+    return charge * float(error[near].max()) + accumulated(deviations.size + 2) * loss
 
 
 def objective(
@@ -166,6 +337,65 @@ def feasible_dual(
     return np.maximum(point, 0.0)
 
 
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """A classifier under consideration."""
+
+    found: _Evaluated
+    coef: FloatArray
+    intercept: float
+    value: float
+    deviations: FloatArray
+
+
+def _choose(problem: OWAProblem, found: _Evaluated, coef: FloatArray, intercept: float) -> _Choice:
+    value, deviations = objective(problem, found.squared_norm, found.scores, intercept)
+    return _Choice(found, coef, intercept, value, deviations)
+
+
+def _intercept_alone(problem: OWAProblem) -> tuple[float, float]:
+    """The best intercept for w = 0, and its loss: no classifier that is kept may be worse."""
+    costs, y = problem.costs, problem.y
+    zeros = np.zeros(problem.n_samples)
+    if costs.ascending is None:
+        losses = {b: objective(problem, 0.0, zeros, b)[0] for b in (0.0, -1.0, 1.0)}
+    else:
+        # With b = 1 the samples of class -1 deviate by 2, and the others not at all.
+        losses = {0.0: float(costs.ascending.sum())}
+        for b in (-1.0, 1.0):
+            n_wrong = int(np.count_nonzero(y == -b))
+            losses[b] = 2.0 * float(costs.ascending[problem.n_samples - n_wrong :].sum())
+    # The loss bends at these intercepts only.
+    best = min(losses, key=lambda b: losses[b])
+    return best, losses[best]
+
+
+def _nothing(problem: OWAProblem, coef: FloatArray, intercept: float) -> _Choice:
+    """w = 0 with the best intercept, of which one is given.
+
+    Where w is stored itself, the coefficients that it was given may stay for what they prove.
+    """
+    zeros = np.zeros(problem.n_samples)
+    weight = None if problem.features is None else np.zeros(problem.features.shape[1])
+    if problem.costs.convex:
+        intercept = best_intercept(zeros, problem.y, problem.costs, intercept)
+    found = _Evaluated(zeros, zeros, 0.0, 0.0, weight)
+    return _choose(problem, found, zeros if weight is None else coef, intercept)
+
+
+def _as_stored(problem: OWAProblem, choice: _Choice) -> _Choice:
+    """The classifier with the intercept that the samples as they were given allow for.
+
+    For samples far from the origin the intercept is a large number, whose last digit is coarse.
+    """
+    weight = choice.found.weight
+    if problem.origin is None or weight is None:
+        return choice
+    given = problem.intercept_as_given(weight, choice.intercept)
+    intercept = exact_dot(weight, problem.origin, given)
+    return _choose(problem, choice.found, choice.coef, intercept)
+
+
 def judge(
     problem: OWAProblem,
     dual: FloatArray,
@@ -174,12 +404,14 @@ def judge(
     weight: FloatArray | None = None,
     coef: FloatArray | None = None,
     intercept_within: float = np.inf,
+    tol: float | None = None,
 ) -> Certificate:
     """Certificate of the classifier ``w = sum_i a_i y_i phi(x_i)``.
 
     For convex weights the coefficients are first made dual feasible, the classifier is that of the
     feasible point, and the intercept is replaced by the exact minimiser for w (the midpoint, when
-    it is an interval). Other weights keep both as they are.
+    it is an interval). Other weights keep both as they are. A classifier worse than w = 0 is
+    replaced by w = 0.
 
     The sum that gives w loses digits when large terms cancel, as they do for features far from
     unit scale or a large C, and small errors of w cost much when C is large. A solver may
@@ -202,52 +434,95 @@ def judge(
     intercept_within : float, default=inf
         Leave the intercept as it is when the gap with it is larger than this: solvers ask for a
         certificate more often than they need the last digit of it.
+    tol : float or None, default=None
+        The gap asked for. Where the rounding of plain products would use up a good part of it,
+        products are computed with twice the digits.
 
     Returns
     -------
     certificate : Certificate
     """
+    found = _judge(problem, dual, intercept, weight, coef, intercept_within, careful=False)
+    if tol is None or problem.gram is None or not np.isfinite(found.lower_bound):
+        return found
+    if found.rounding <= _PLAIN_SHARE * tol * max(1.0, abs(found.objective)):
+        return found
+    return _judge(problem, dual, intercept, weight, coef, intercept_within, careful=True)
+
+
+def _judge(
+    problem: OWAProblem,
+    dual: FloatArray,
+    intercept: float | None,
+    weight: FloatArray | None,
+    coef: FloatArray | None,
+    intercept_within: float,
+    careful: bool,
+) -> Certificate:
     y = problem.y
     guess = 0.0 if intercept is None else float(intercept)
     given = np.asarray(dual, dtype=np.float64)
-    scores = problem.scores(given)
-    feasible = feasible_dual(problem, given, 1.0 - y * (scores + guess))
-    if np.array_equal(feasible, given):
-        feasible_scores = scores
-    else:
-        feasible_scores = problem.scores(feasible)
-    feasible_norm = max(float((y * feasible) @ feasible_scores), 0.0)
-    bound = max(float(feasible.sum()) - 0.5 * feasible_norm, 0.0)
+    at_given = _evaluate(problem, given, careful)
+    feasible = feasible_dual(problem, given, 1.0 - y * (at_given.scores + guess))
+    at_feasible = at_given
+    if not np.array_equal(feasible, given):
+        at_feasible = _evaluate(problem, feasible, careful)
+    bound, bound_error = _proven_bound(problem, feasible, float(feasible.sum()), at_feasible)
     if not problem.costs.convex:
-        squared_norm = max(float((y * given) @ scores), 0.0)
-        value, deviations = objective(problem, squared_norm, scores, guess)
-        return Certificate(value, bound, given, guess, deviations)
-    value, deviations = objective(problem, feasible_norm, feasible_scores, guess)
-    scores, squared_norm = feasible_scores, feasible_norm
-    chosen = None
-    if problem.features is not None:
-        chosen = np.asarray(problem.features.T @ (y * feasible)).ravel()
-    if weight is not None and problem.features is not None:
-        direct_scores = np.asarray(problem.features @ weight).ravel()
-        direct_norm = float(weight @ weight)
-        direct, direct_deviations = objective(problem, direct_norm, direct_scores, guess)
-        if direct < value:
-            value, deviations, chosen = direct, direct_deviations, weight.copy()
-            scores, squared_norm = direct_scores, direct_norm
-    point = feasible
-    if coef is not None and problem.gram is not None:
-        own = np.maximum(coef, 0.0)
-        own_scores = problem.scores(own)
-        own_norm = max(float((y * own) @ own_scores), 0.0)
-        own_value, own_deviations = objective(problem, own_norm, own_scores, guess)
-        # Coefficients that prove their own bound are worth more than a last digit.
-        if own_value < value - _WORTH_INFEASIBLE * max(1.0, abs(value)):
-            value, deviations, point = own_value, own_deviations, own
-            scores, squared_norm = own_scores, own_norm
-    if relative_gap(value, bound) <= intercept_within:
-        guess = best_intercept(scores, y, problem.costs, guess)
-        value, deviations = objective(problem, squared_norm, scores, guess)
-    return Certificate(value, bound, point, guess, deviations, chosen)
+        chosen = _choose(problem, at_given, given, guess)
+    else:
+        chosen = _choose(problem, at_feasible, feasible, guess)
+        if weight is not None and problem.features is not None:
+            direct = _choose(problem, _from_weight(problem, weight.copy()), feasible, guess)
+            chosen = direct if direct.value < chosen.value else chosen
+        if coef is not None and problem.gram is not None:
+            own = np.maximum(coef, 0.0)
+            other = _choose(problem, _evaluate(problem, own, careful), own, guess)
+            # Coefficients that prove their own bound are worth more than a last digit.
+            if other.value < chosen.value - _WORTH_INFEASIBLE * max(1.0, abs(chosen.value)):
+                chosen = other
+        if relative_gap(chosen.value, bound) <= intercept_within:
+            best = best_intercept(chosen.found.scores, y, problem.costs, chosen.intercept)
+            chosen = _choose(problem, chosen.found, chosen.coef, best)
+    return _certify(problem, chosen, bound, bound_error)
+
+
+def _certify(
+    problem: OWAProblem, chosen: _Choice, bound: float, bound_error: float
+) -> Certificate:
+    """The certificate of a classifier, given a lower bound and how much too large it can be."""
+    chosen = _as_stored(problem, chosen)
+    alone, enough = _intercept_alone(problem)
+    # Where w is stored itself, w = 0 costs no proof, and says better than noise that it is 0.
+    as_good = _SAME if chosen.found.weight is None else -_NOISE
+    if not chosen.value <= enough * (1.0 + as_good):
+        chosen = _as_stored(problem, _nothing(problem, chosen.coef, alone))
+    loss = chosen.value - 0.5 * chosen.found.squared_norm
+    objective_error = 0.5 * chosen.found.norm_error + _loss_error(
+        problem, chosen.found, chosen.intercept, chosen.deviations, abs(loss)
+    )
+    if problem.origin is not None and chosen.found.weight is None:
+        # The intercept for the samples as given has digits of the size of what was subtracted.
+        size = np.sqrt(chosen.found.squared_norm) * float(np.linalg.norm(problem.origin))
+        objective_error += problem.costs.total * 2.0 * UNIT * (abs(chosen.intercept) + size)
+    rounding = bound_error + objective_error
+    proven = -np.inf
+    if problem.is_definite and np.isfinite(bound - rounding):
+        # No objective is negative.
+        proven = max(bound - rounding, 0.0)
+    if proven > chosen.value:
+        # A contradiction proves that something is not what it should be, and nothing else.
+        proven = -np.inf
+    return Certificate(
+        chosen.value,
+        proven,
+        chosen.coef,
+        chosen.intercept,
+        chosen.deviations,
+        chosen.found.weight,
+        rounding,
+        objective_error,
+    )
 
 
 def certificate(
@@ -261,6 +536,7 @@ def certificate(
     gram: ArrayLike | None = None,
     alpha: float | None = 0.6,
     sample_weight: ArrayLike | None = None,
+    coef: ArrayLike | None = None,
 ) -> Certificate:
     """Recompute objective, lower bound and gap of a classifier from the data alone.
 
@@ -285,12 +561,15 @@ def certificate(
         Shape of a named family.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         Positive sample weights.
+    coef : array-like of shape (n_features,) or None, default=None
+        w of a linear model, the ``coef_`` of an estimator. Without it w is computed from `dual`,
+        which costs digits where large terms cancel.
 
     Returns
     -------
     certificate : Certificate
         ``objective`` is that of the classifier handed in, ``lower_bound`` that of the nearest
-        feasible dual point; ``gap`` follows from both.
+        feasible dual point, lowered by what rounding can have added; ``gap`` follows from both.
 
     Examples
     --------
@@ -322,17 +601,43 @@ def certificate(
         )
     if np.any(coefficients < 0):
         coefficients = signs * coefficients
-    features = None
-    kernel = None
-    if gram is not None:
-        kernel = np.asarray(gram, dtype=np.float64)
-    elif X is not None:
-        features = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
     costs = RankCosts(signs.size, weights, alpha, C, sample_weight)
-    problem = OWAProblem(signs, costs, features, kernel)
-    scores = problem.scores(coefficients)
-    squared_norm = max(float((signs * coefficients) @ scores), 0.0)
-    value, deviations = objective(problem, squared_norm, scores, float(intercept))
-    feasible = feasible_dual(problem, coefficients, 1.0 - signs * (scores + intercept))
-    bound = max(dual_value(problem, feasible), 0.0)
-    return Certificate(value, bound, feasible, float(intercept), deviations)
+    problem = _problem_of(X, gram, signs, costs)
+    b = float(intercept)
+    if problem.features is None:
+        found = _evaluate(problem, coefficients)
+    else:
+        w = np.asarray(problem.features.T @ (signs * coefficients)).ravel()
+        if coef is not None:
+            w = np.array(coef, dtype=np.float64).ravel()
+        elif problem.origin is not None:
+            w = w + problem.origin * sum_with_error(signs * coefficients)[0]
+        found = _from_weight(problem, w)
+        if problem.origin is not None:
+            b = exact_dot(w, problem.origin, b)
+    chosen = _choose(problem, found, coefficients, b)
+    feasible = feasible_dual(problem, coefficients, 1.0 - signs * (found.scores + b))
+    at_feasible = _evaluate(problem, feasible)
+    bound, bound_error = _proven_bound(problem, feasible, float(feasible.sum()), at_feasible)
+    rounding = (
+        bound_error
+        + 0.5 * found.norm_error
+        + _loss_error(problem, found, b, chosen.deviations, abs(chosen.value))
+    )
+    proven = max(bound - rounding, 0.0) if problem.is_definite else -np.inf
+    return Certificate(
+        chosen.value, proven, feasible, float(intercept), chosen.deviations, found.weight, rounding
+    )
+
+
+def _problem_of(X: Any, gram: ArrayLike | None, y: FloatArray, costs: RankCosts) -> OWAProblem:
+    """The problem that X or a Gram matrix states; dense samples are moved to their mean."""
+    if gram is not None:
+        return OWAProblem(y, costs, gram=np.asarray(gram, dtype=np.float64))
+    if X is None:
+        return OWAProblem(y, costs)
+    if hasattr(X, "tocsr"):
+        return OWAProblem(y, costs, features=X.tocsr())
+    features = np.asarray(X, dtype=np.float64)
+    origin = features.mean(axis=0)
+    return OWAProblem(y, costs, features=features - origin, origin=origin)

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from owasvm._threads import blas_threads, newton_work
 from owasvm.kernels import Kernel, KernelFunction, is_sparse, resolve_gamma
+from owasvm.preparation import kernel_samples
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solution import Solution
 from owasvm.solvers import Callback, Settings, newton
 from owasvm.solvers import solve as solve_problem
+from owasvm.solvers._interrupts import noted_interrupts, raise_if_noted
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -150,16 +152,11 @@ def fit_path(
     signs = np.where(labels == classes[1], 1.0, -1.0)
     samples = X.tocsr() if is_sparse(X) else np.ascontiguousarray(X, dtype=np.float64)
     mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    features = gram = None
-    if kernel == "linear" and samples.shape[0] > samples.shape[1]:
-        features = samples
-    else:
-        width = resolve_gamma(gamma, samples, mass) if kernel != "precomputed" else 1.0
-        gram = Kernel(kernel, width, degree, coef0).gram(samples)
+    width = resolve_gamma(gamma, samples, mass) if kernel != "precomputed" else 1.0
+    prepared = kernel_samples(Kernel(kernel, width, degree, coef0), samples)
 
     def problem(C: float, alpha: float | None) -> OWAProblem:
-        costs = RankCosts(signs.size, weights, alpha, C, mass)
-        return OWAProblem(signs, costs, features, gram)
+        return prepared.problem(signs, RankCosts(signs.size, weights, alpha, C, mass))
 
     settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
     upwards = np.argsort(grid, kind="stable")
@@ -169,7 +166,7 @@ def fit_path(
         problems = (problem(float(C), alpha) for C in grid[upwards])
         row = list(iterate_path(problems, start, **settings))
         start = row[0]
-        rows.append(tuple(row[position] for position in np.argsort(upwards)))
+        rows.append(tuple(prepared.as_given(signs, row[k]) for k in np.argsort(upwards)))
     return OWAPath(
         alphas=np.array([np.nan if alpha is None else alpha for alpha in shapes]),
         Cs=grid,
@@ -197,14 +194,21 @@ def iterate_path(
     Yields
     ------
     solution : Solution
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C: a KeyboardInterrupt whose ``solution`` is the best point of the problem at hand.
     """
     operator = None
     for problem in problems:
         with blas_threads(newton_work(problem)):
-            if problem.costs.convex:
+            if problem.costs.convex and problem.is_definite:
                 if operator is None:
                     operator = newton.make_operator(problem)
-                start = newton.solve(problem, Settings(warm_start=start, **settings), operator)
+                with noted_interrupts() as notes:
+                    start = newton.solve(problem, Settings(warm_start=start, **settings), operator)
+                    raise_if_noted(notes, start)
             else:
                 start = solve_problem(problem, warm_start=start, **settings)
         yield start

@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import eigsh
 
+from owasvm.rounding import exact_dot, is_semidefinite
 from owasvm.weights import Quantifier, is_convex, owa_weights, share_function, weights_in_order
 
 FloatArray = NDArray[np.float64]
@@ -25,6 +28,10 @@ _MAX_COPIES = 10**6
 # Copies written out at most, and the largest denominator of a proportion.
 _MAX_WRITTEN = 5000
 _MAX_RATIO = 10_000
+# Norms of samples beyond this leave no room for their products.
+_LARGEST_NORM = 1e140
+# Indefinite kernel matrices are decomposed up to so many samples, which takes about two seconds.
+_MAX_DECOMPOSED = 1500
 
 
 class RankCosts:
@@ -142,8 +149,16 @@ class OWAProblem:
     features : ndarray or CSR matrix of shape (n_samples, n_features) or None
         The samples of a linear model.
     gram : ndarray of shape (n_samples, n_samples) or None
-        Kernel values ``K(x_i, x_j)``, symmetric positive semi-definite. Exactly one of
-        `features` and `gram` is given.
+        Kernel values ``K(x_i, x_j)``, symmetric. Exactly one of `features` and `gram` is given.
+    gram_rounding : ndarray of shape (n_samples,) or None, default=None
+        ``gram[i, j]`` is off by at most ``gram_rounding[i] * gram_rounding[j]``; None when the
+        kernel values are what they are.
+    origin : ndarray of shape (n_features,) or None, default=None
+        What was subtracted from the samples as they were given, rounding included, before
+        `features`, or `gram` of a linear kernel, was formed. The intercept of a solution belongs
+        to the samples that were moved.
+    known_definite : bool or None, default=None
+        Whether the kernel is positive semi-definite. None: looked at when it is first asked for.
 
     Examples
     --------
@@ -160,6 +175,9 @@ class OWAProblem:
     costs: RankCosts
     features: FloatArray | sp.csr_matrix | None = None
     gram: FloatArray | None = None
+    gram_rounding: FloatArray | None = None
+    origin: FloatArray | None = None
+    known_definite: bool | None = None
 
     def __post_init__(self) -> None:
         n_samples = self.y.shape[0]
@@ -175,6 +193,66 @@ class OWAProblem:
             )
         if self.costs.n_samples != n_samples:
             raise ValueError(f"costs are for {self.costs.n_samples} samples, y has {n_samples}.")
+        if not self.largest_norm < _LARGEST_NORM:
+            raise ValueError(
+                f"The samples are too large: their norms reach {self.largest_norm:.3g}, and "
+                "products of them overflow. Scale the features, for example with "
+                "sklearn.preprocessing.StandardScaler."
+            )
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        """``|phi(x_i)|`` of all samples."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.gram is not None:
+                return np.sqrt(np.maximum(self.gram.diagonal(), 0.0))
+            features = self.features
+            assert features is not None
+            if sp.issparse(features):
+                return np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel())
+            return np.sqrt(np.einsum("ij,ij->i", features, features))
+
+    @cached_property
+    def largest_norm(self) -> float:
+        """The largest of the norms."""
+        return float(self.norms.max(initial=0.0))
+
+    @cached_property
+    def is_definite(self) -> bool:
+        """Whether the kernel is positive semi-definite, up to rounding.
+
+        Only then has the problem a lower bound at all: along a direction of negative curvature
+        its objective falls without end.
+        """
+        if self.known_definite is not None:
+            return self.known_definite
+        return self.gram is None or is_semidefinite(self.gram)
+
+    def nearest_definite(self) -> OWAProblem:
+        """The same problem with a positive semi-definite kernel matrix near its own.
+
+        The nearest one, its negative eigenvalues raised to 0; with many samples the one that is
+        lifted by the most negative eigenvalue, which costs much less.
+        """
+        gram = self.gram
+        assert gram is not None
+        if self.n_samples <= _MAX_DECOMPOSED:
+            values, vectors = np.linalg.eigh(gram)
+            nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        else:
+            start = np.ones(self.n_samples)
+            lowest = eigsh(gram, k=1, which="SA", v0=start, tol=1e-2, return_eigenvectors=False)
+            nearest = gram + 1.1 * abs(float(lowest[0])) * np.eye(self.n_samples)
+        return replace(self, gram=0.5 * (nearest + nearest.T), known_definite=True)
+
+    def with_costs(self, costs: RankCosts) -> OWAProblem:
+        """The same samples and labels with other costs."""
+        known = self.__dict__.get("is_definite", self.known_definite)
+        return replace(self, costs=costs, known_definite=known)
+
+    def intercept_as_given(self, weight: FloatArray, intercept: float) -> float:
+        """The intercept for the samples as they were given, before `origin` was subtracted."""
+        return intercept if self.origin is None else exact_dot(-weight, self.origin, intercept)
 
     @property
     def n_samples(self) -> int:
@@ -208,9 +286,15 @@ class OWAProblem:
         counts, unit = _whole_numbers(mass)
         index = np.repeat(np.arange(self.n_samples), counts)
         costs = RankCosts(index.size, self.costs.weights, self.costs.alpha, self.costs.C * unit)
-        features = None if self.features is None else self.features[index]
-        gram = None if self.gram is None else self.gram[np.ix_(index, index)]
-        return OWAProblem(self.y[index], costs, features, gram), index
+        copied = replace(
+            self,
+            y=self.y[index],
+            costs=costs,
+            features=None if self.features is None else self.features[index],
+            gram=None if self.gram is None else self.gram[np.ix_(index, index)],
+            gram_rounding=None if self.gram_rounding is None else self.gram_rounding[index],
+        )
+        return copied, index
 
 
 def _whole_numbers(mass: FloatArray) -> tuple[IntArray, float]:

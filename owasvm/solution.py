@@ -17,12 +17,16 @@ class Status(str, Enum):
     """How a solve ended.
 
     ``optimal`` means that the gap reached the requested tolerance, ``local`` that a local method
-    ended by itself before it did; the other three were stopped. All keep the best point found,
-    with a gap that is just as valid.
+    ended by itself before it did, ``rounding_limit`` that double precision cannot prove that gap
+    for these data, ``indefinite`` that the kernel is not positive semi-definite, so that there is
+    no bound; the others were stopped. All keep the best point found, with a gap that is just as
+    valid.
     """
 
     OPTIMAL = "optimal"
     LOCAL = "local"
+    ROUNDING_LIMIT = "rounding_limit"
+    INDEFINITE = "indefinite"
     TIME_LIMIT = "time_limit"
     ITERATION_LIMIT = "iteration_limit"
     INTERRUPTED = "interrupted"
@@ -45,7 +49,7 @@ class Solution:
     objective : float
         ``1/2 |w|^2 + C * sum_k weights[k] * xi_(k)`` at (w, b).
     lower_bound : float
-        No (w, b) has a smaller objective, up to rounding.
+        No (w, b) has a smaller objective, rounding accounted for; ``-inf`` if there is no bound.
     status : Status
         How the solve ended.
     solver : str
@@ -89,6 +93,6 @@ class Solution:
 def relative_gap(objective: float, lower_bound: float) -> float:
     """Distance of `objective` to `lower_bound`, relative to ``max(1, |objective|)``.
 
-    Rounding can leave the bound a hair above the objective; the gap is never negative.
+    Infinite without a bound. A negative gap would be a contradiction, which is never "optimal".
     """
-    return max(objective - lower_bound, 0.0) / max(1.0, abs(objective))
+    return (objective - lower_bound) / max(1.0, abs(objective))

@@ -17,8 +17,8 @@ from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rank_split import tail_sums
 from owasvm.solution import Status
 from owasvm.solvers import Settings, dca, newton, solve
+from owasvm.solvers._clock import Clock
 from owasvm.solvers.dca import (
-    Clock,
     MinorantSearch,
     better_intercept,
     descend,
@@ -28,6 +28,8 @@ from owasvm.solvers.dca import (
 )
 from tests.oracles import enumerate_owa_svm, primal_objective, psd_factor
 from tests.strategies import classification_problems, general_weights, penalties
+
+UNLIMITED = Clock.start(Settings())
 
 FAMILIES = [
     ("quadratic", 0.8),
@@ -74,9 +76,9 @@ def convex_steps(monkeypatch):
     steps = []
     convex_step = dca._convex_step
 
-    def watched(task, operator, current, known):
+    def watched(task, operator, current, *rest):
         steps.append((task, current))
-        return convex_step(task, operator, current, known)
+        return convex_step(task, operator, current, *rest)
 
     monkeypatch.setattr(dca, "_convex_step", watched)
     return steps
@@ -97,7 +99,7 @@ def test_every_step_minimises_a_majorant(convex_steps, family, alpha, kernel, st
         longer = (evaluate(problem, np.full(30, size), 0.0) for size in np.geomspace(0.01, 10, 60))
         first = next(one for one in longer if np.count_nonzero(one.deviations) <= 5)
         assert first.deviations.any()
-    reached = list(descend(problem, newton.make_operator(problem), first))
+    reached = list(descend(problem, newton.make_operator(problem), first, UNLIMITED))
     assert len(reached) >= 1
     # Olympic weights rise by more than they keep: what falls is negative.
     assert any(task.linear is not None for task, _ in convex_steps) == (family == "olympic")
@@ -137,7 +139,7 @@ def test_objective_never_rises_along_descent(data, C, kernel, seed, draw):
     size = C * rng.random() / max(1.0, float(np.mean(np.square(X))))
     start = evaluate(problem, size * rng.random(y.size), rng.normal())
     last = start.objective
-    for candidate in descend(problem, newton.make_operator(problem), start):
+    for candidate in descend(problem, newton.make_operator(problem), start, UNLIMITED):
         assert candidate.objective < last
         expected = objective_at(problem, candidate.coef, candidate.intercept)
         assert candidate.objective == pytest.approx(expected, rel=1e-9, abs=1e-12)
@@ -149,9 +151,9 @@ def test_descent_ends_where_it_would_end_again(family, alpha):
     problem = noisy_problem(40, family, alpha, C=0.5)
     operator = newton.make_operator(problem)
     start = evaluate(problem, np.zeros(40), 0.2)
-    end = [start, *descend(problem, operator, start)][-1]
+    end = [start, *descend(problem, operator, start, UNLIMITED)][-1]
     assert end.objective < start.objective
-    again = [end, *descend(problem, operator, end)][-1]
+    again = [end, *descend(problem, operator, end, UNLIMITED)][-1]
     assert again.objective == pytest.approx(end.objective, rel=1e-6)
 
 
@@ -306,7 +308,9 @@ def test_interrupt_keeps_the_incumbent(slow_problem):
         if len(seen) == 2:
             raise KeyboardInterrupt
 
-    solution = solve(slow_problem, "dca", callback=press)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        solve(slow_problem, "dca", callback=press)
+    solution = stop.value.solution
     assert solution.status is Status.INTERRUPTED
     assert solution.objective == pytest.approx(seen[-1]["objective"])
     expected = objective_at(slow_problem, solution.dual, solution.intercept)

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression, linprog
 from sklearn.svm import SVC
 
-from owasvm import loss
-from owasvm.solvers import _sorting
+from owasvm import _sorting, loss
 from owasvm.weights import is_convex, owa_weights
 from tests import oracles, strategies
 

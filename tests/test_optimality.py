@@ -94,7 +94,7 @@ def test_bound_of_general_weights_is_below_every_objective(data, seed, draw):
     guess, intercept = 10.0 ** rng.uniform(-3, 1) * rng.random(y.size), rng.normal()
     proof = certificate(X, y, weights, 1.0, guess, intercept, alpha=None)
     verdict = judge(problem, guess, intercept)
-    assert verdict.lower_bound == pytest.approx(proof.lower_bound, rel=1e-9, abs=1e-12)
+    assert verdict.lower_bound == pytest.approx(proof.lower_bound, rel=1e-9, abs=1e-10)
     for trial in range(20):
         w = rng.normal(size=X.shape[1]) * 10.0 ** rng.integers(-4, 2)
         value, _ = objective(problem, w @ w, X @ w, rng.normal() * (trial % 4))
@@ -106,13 +106,15 @@ def test_classifier_of_general_weights_stays_what_it_is():
     X, y = rng.normal(size=(8, 2)), np.tile([1.0, -1.0], 4)
     costs = RankCosts(8, "quadratic", 0.8, 2.0)
     problem = OWAProblem(y, costs, features=X)
+    X[:, 0] += 2.0 * y
     # Neither balanced nor dual feasible, of either sign.
-    coef = 3.0 * rng.normal(size=8)
-    proof = judge(problem, coef, 0.7)
+    coef = 0.05 + 0.1 * rng.normal(size=8)
+    assert coef.min() < 0.0
+    proof = judge(problem, coef, 0.1)
     np.testing.assert_array_equal(proof.dual, coef)
-    assert proof.intercept == 0.7
+    assert proof.intercept == 0.1
     w = X.T @ (y * coef)
-    deviations = np.maximum(0.0, 1.0 - y * (X @ w + 0.7))
+    deviations = np.maximum(0.0, 1.0 - y * (X @ w + 0.1))
     assert proof.objective == pytest.approx(0.5 * w @ w + owa_value(deviations, costs.ascending))
 
 
@@ -223,8 +225,18 @@ def test_problem_checks_itself():
         RankCosts(2, sample_weight=[1.0, 0.0])
 
 
-def test_gap_is_never_negative():
-    assert relative_gap(1.0, 1.0 + 1e-12) == 0.0
+def test_a_contradiction_is_not_hidden():
+    assert relative_gap(1.0, 1.0 + 1e-12) < 0.0
+    assert relative_gap(1.0, -np.inf) == np.inf
+
+
+def test_a_classifier_worse_than_none_is_not_kept():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(8, 2)), np.tile([1.0, -1.0], 4)
+    for family, alpha in (("quadratic", 0.8), ("basic", 0.6)):
+        problem = OWAProblem(y, RankCosts(8, family, alpha, 2.0), features=X)
+        proof = judge(problem, 1e3 * rng.random(8), 40.0, weight=1e3 * rng.normal(size=2))
+        assert proof.objective <= 16.0
     solution = Solution(np.zeros(1), 0.0, 2.0, 1.0, Status.TIME_LIMIT, "newton")
     assert solution.gap == 0.5
     assert "time_limit" in solution.summary()

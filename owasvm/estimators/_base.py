@@ -84,10 +84,13 @@ class BinaryFit:
         ``y_i a_i``, the coefficients of ``w = sum_i y_i a_i phi(x_i)``.
     intercept : float
         The intercept.
+    weight : ndarray of shape (n_features,) or None, default=None
+        w itself, where the model is linear.
     """
 
     signed_dual: FloatArray
     intercept: float
+    weight: FloatArray | None = None
 
 
 def is_array_of_weights(weights: object) -> bool:
@@ -155,12 +158,21 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         self : object
             The fitted classifier.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Ctrl-C stops the script. The best point found until then is kept: the classifier is
+            fitted, its status "interrupted", its gap valid.
         """
         started = perf_counter()
         training = self._training_set(X, y, sample_weight)
+        fits, interrupt = self._fit_all(training)
         self.classes_ = training.classes
-        self._store(training, self._fit_all(training))
+        self._store(training, fits)
         self.fit_time_ = perf_counter() - started
+        if interrupt is not None:
+            raise interrupt
         return self
 
     def decision_function(self, X: Samples) -> FloatArray:
@@ -207,8 +219,11 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return tags
 
     @abstractmethod
-    def _fit_all(self, training: TrainingSet) -> list[BinaryFit]:
-        """Solve the binary problems and keep what is particular to the class."""
+    def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
+        """Solve the binary problems and keep what is particular to the class.
+
+        An interrupt comes back beside what was found until then.
+        """
 
     @abstractmethod
     def _scores(self, X: Samples) -> FloatArray:
@@ -325,6 +340,8 @@ class KernelOWAClassifier(BaseOWAClassifier):
             raise AttributeError(
                 f"coef_ exists for kernel='linear' only; the kernel is {self.kernel!r}."
             )
+        if hasattr(self, "_weight"):
+            return self._weight
         return safe_sparse_dot(self.dual_coef_, self.support_vectors_, dense_output=True)
 
     @property
@@ -360,6 +377,15 @@ class KernelOWAClassifier(BaseOWAClassifier):
         if rows.size == X.shape[0]:
             return X
         return X[np.ix_(rows, rows)] if self._is_precomputed else X[rows]
+
+    def _store(self, training: TrainingSet, fits: list[BinaryFit]) -> None:
+        super()._store(training, fits)
+        # Added up from the support vectors w would lose digits where large terms cancel.
+        weights = [fit.weight for fit in fits if fit.weight is not None]
+        if len(weights) == len(fits):
+            self._weight = np.stack(weights)
+        elif hasattr(self, "_weight"):
+            del self._weight
 
     def _store_support(self, training: TrainingSet, support: IntArray) -> None:
         self.support_vectors_ = np.empty((0, 0)) if self._is_precomputed else training.X[support]

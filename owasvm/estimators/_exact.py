@@ -22,6 +22,8 @@ from owasvm.estimators._base import (
     for_user,
     weights_at,
 )
+from owasvm.optimality import judge
+from owasvm.preparation import PreparedSamples
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solution import Solution, Status
 
@@ -31,6 +33,11 @@ _ADVICE = {
     Status.TIME_LIMIT: "Raise time_limit, or loosen tol (convex weights) or mip_gap (others).",
     Status.ITERATION_LIMIT: "Raise max_iter, scale the features, or take a smaller C; "
     "for general weights max_iter counts nodes.",
+    Status.ROUNDING_LIMIT: "Double precision cannot prove a smaller gap for these data: centre "
+    "and scale the features, take a smaller C, or be content with a larger tol or mip_gap.",
+    Status.INDEFINITE: "The kernel matrix is not positive semi-definite, so that the problem has "
+    "no minimum and no bound: take 'rbf' or 'linear', 'poly' with coef0 >= 0, or a precomputed "
+    "matrix with its negative eigenvalues raised to 0.",
     Status.INTERRUPTED: "It was interrupted; fit again to reach the target.",
 }
 
@@ -60,28 +67,43 @@ class ExactOWAClassifier(BaseOWAClassifier):
     }
 
     @abstractmethod
-    def _problem(self, X: Samples, signs: FloatArray, costs: RankCosts) -> OWAProblem:
-        """The problem of one class against the others."""
-
-    @abstractmethod
-    def _problem_samples(self, X: Samples) -> Samples:
+    def _prepared(self, X: Samples) -> PreparedSamples:
         """What all problems share: features or Gram matrix."""
 
-    def _fit_all(self, training: TrainingSet) -> list[BinaryFit]:
+    def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
         costs = RankCosts(
             training.n_samples, self.weights, self.alpha, float(self.C), training.mass
         )
-        samples = self._problem_samples(training.X)
-        problems = [self._problem(samples, signs, costs) for signs in training.signs()]
-        starts = self._starting_points(training)
-        solutions = [
-            self._solved(problem, start) for problem, start in zip(problems, starts, strict=True)
-        ]
+        samples = self._prepared(training.X)
+        problems = [samples.problem(signs, costs) for signs in training.signs()]
+        solutions: list[Solution] = []
+        interrupt = None
+        for problem, known in zip(problems, self._starting_points(training), strict=True):
+            start = None if known is None else samples.as_moved(problem.y, known)
+            try:
+                solutions.append(self._solved(problem, start))
+            except solvers.Interrupted as stop:
+                interrupt = stop
+                solutions.append(stop.solution)
+                break
+        # What an interrupt leaves of several classes is a classifier all the same.
+        unsolved = problems[len(solutions) :]
+        solutions += [_without_a_step(problem, self.solver) for problem in unsolved]
         self._store_certificates(problems, solutions)
-        return [
-            BinaryFit(problem.y * solution.dual, solution.intercept)
+        given = [
+            samples.as_given(problem.y, solution)
             for problem, solution in zip(problems, solutions, strict=True)
         ]
+        self.solution_ = given[0] if len(given) == 1 else given
+        fits = [
+            BinaryFit(
+                problem.y * solution.dual,
+                solution.intercept,
+                samples.weight(problem.y, solution),
+            )
+            for problem, solution in zip(problems, given, strict=True)
+        ]
+        return fits, interrupt
 
     def _starting_points(self, training: TrainingSet) -> list[Solution | None]:
         """Previous solutions to start from, where they fit the new problems."""
@@ -129,7 +151,20 @@ class ExactOWAClassifier(BaseOWAClassifier):
         self.gap_ = for_user([solution.gap for solution in solutions])
         self.n_iter_ = for_user([solution.n_iter for solution in solutions])
         self.status_ = for_user([str(solution.status) for solution in solutions])
-        self.solution_ = solutions[0] if len(solutions) == 1 else solutions
+
+
+def _without_a_step(problem: OWAProblem, solver: str) -> Solution:
+    """The solution w = 0 of a problem that nobody had time for."""
+    verdict = judge(problem, np.zeros(problem.n_samples))
+    return Solution(
+        verdict.dual,
+        verdict.intercept,
+        verdict.objective,
+        verdict.lower_bound,
+        Status.INTERRUPTED,
+        solver,
+        coef=verdict.weight,
+    )
 
 
 def _weights_at_solution(problem: OWAProblem, solution: Solution) -> FloatArray:

@@ -11,7 +11,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from owasvm.estimators._base import BinaryFit, IntArray, Samples, TrainingSet
 from owasvm.estimators._exact import ExactOWAClassifier
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.preparation import PreparedSamples, linear_samples
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -102,7 +102,8 @@ class LinearOWASVC(ExactOWAClassifier):
         Objective of the classifier, proven lower bound of the optimum, their relative distance.
     status_ : str
         ``"optimal"`` when the target was reached, ``"local"`` when ``"dca"`` ended by itself
-        before; else ``"time_limit"``, ``"iteration_limit"`` or ``"interrupted"``.
+        before; ``"rounding_limit"`` when double precision cannot prove it for these data; else
+        ``"time_limit"``, ``"iteration_limit"`` or ``"interrupted"``.
     n_iter_ : int
         Iterations of the solver.
     fit_time_ : float
@@ -183,23 +184,12 @@ class LinearOWASVC(ExactOWAClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _problem_samples(self, X: Samples) -> Samples:
-        return X
-
-    def _problem(self, X: Samples, signs: FloatArray, costs: RankCosts) -> OWAProblem:
-        return OWAProblem(signs, costs, features=X)
+    def _prepared(self, X: Samples) -> PreparedSamples:
+        return linear_samples(X)
 
     def _store(self, training: TrainingSet, fits: list[BinaryFit]) -> None:
         super()._store(training, fits)
-        solutions = self.solution_ if isinstance(self.solution_, list) else [self.solution_]
-        self.coef_ = np.stack(
-            [
-                np.asarray(training.X.T @ fit.signed_dual).ravel()
-                if solution.coef is None
-                else solution.coef
-                for fit, solution in zip(fits, solutions, strict=True)
-            ]
-        )
+        self.coef_ = np.stack([fit.weight for fit in fits if fit.weight is not None])
 
     def _store_support(self, training: TrainingSet, support: IntArray) -> None:
         """Nothing: the coefficients suffice."""

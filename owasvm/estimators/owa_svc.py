@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from owasvm._threads import blas_threads
 from owasvm.estimators._base import KernelOWAClassifier, Samples
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.kernels import KernelFunction
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.preparation import PreparedSamples, kernel_samples
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -125,7 +124,8 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         Objective of the classifier, proven lower bound of the optimum, their relative distance.
     status_ : str
         ``"optimal"`` when the target was reached, ``"local"`` when ``"dca"`` ended by itself
-        before; else ``"time_limit"``, ``"iteration_limit"`` or ``"interrupted"``.
+        before; ``"rounding_limit"`` when double precision cannot prove it for these data; else
+        ``"time_limit"``, ``"iteration_limit"`` or ``"interrupted"``.
     n_iter_ : int
         Iterations of the solver.
     fit_time_ : float
@@ -223,11 +223,5 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _problem_samples(self, X: Samples) -> FloatArray:
-        # How much work a kernel given as a function is, only its author knows.
-        work = np.inf if callable(self.kernel) else float(X.shape[0]) ** 2 * X.shape[1]
-        with blas_threads(work):
-            return self._kernel.gram(X)
-
-    def _problem(self, X: FloatArray, signs: FloatArray, costs: RankCosts) -> OWAProblem:
-        return OWAProblem(signs, costs, gram=X)
+    def _prepared(self, X: Samples) -> PreparedSamples:
+        return kernel_samples(self._kernel, X)

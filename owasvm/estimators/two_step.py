@@ -279,7 +279,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
         self.cache_size = cache_size
         self.class_weight = class_weight
 
-    def _fit_all(self, training: TrainingSet) -> list[BinaryFit]:
+    def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
         unit_costs = RankCosts(training.n_samples, self.weights, self.alpha, 1.0, training.mass)
         X = _with_short_indices(training.X)
         scores = self._induced_scores(X, training.mass)
@@ -293,7 +293,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
             for sign, label in zip(signs, labels, strict=True)
         ]
         self._store_steps(training, unit_costs, signs, steps)
-        return [step.fit for step in steps]
+        return [step.fit for step in steps], None
 
     def _induced_scores(self, X: Samples, mass: FloatArray | None) -> FloatArray | None:
         """Scores that do not depend on the labels, None if the first SVM ranks."""

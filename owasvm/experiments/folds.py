@@ -55,7 +55,7 @@ class Fold:
     def problem(self, costs: RankCosts) -> OWAProblem:
         """The training problem with given costs."""
         if self.is_kernel:
-            return OWAProblem(self.y_train, costs, gram=self.train)
+            return OWAProblem(self.y_train, costs, gram=self.train, known_definite=True)
         return OWAProblem(self.y_train, costs, features=self.train)
 
     def fresh_operator(self) -> Operator:
@@ -105,7 +105,10 @@ def prepare_fold(data: Data, folds: str, fold: int, width: float) -> Fold:
     else:
         train, test = data.X[rows], data.X[held_out]
     y_train = data.y[rows]
-    kind = {"gram": train} if width > 0.0 else {"features": train}
-    problem = OWAProblem(y_train, RankCosts(y_train.size, "uniform", None), **kind)
+    costs = RankCosts(y_train.size, "uniform", None)
+    if width > 0.0:
+        problem = OWAProblem(y_train, costs, gram=train, known_definite=True)
+    else:
+        problem = OWAProblem(y_train, costs, features=train)
     operator = newton.make_operator(problem)
     return Fold(train, test, y_train, data.y[held_out], width > 0.0, operator)

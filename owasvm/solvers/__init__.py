@@ -10,15 +10,19 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from owasvm._threads import blas_threads, newton_work
-from owasvm.problem import OWAProblem
-from owasvm.solution import Solution
+import numpy as np
 
-__all__ = ["SOLVERS", "Settings", "solve"]
+from owasvm._threads import blas_threads, newton_work
+from owasvm.optimality import judge
+from owasvm.problem import OWAProblem
+from owasvm.solution import Solution, Status
+from owasvm.solvers._interrupts import Interrupted, noted_interrupts, raise_if_noted
+
+__all__ = ["SOLVERS", "Interrupted", "Settings", "solve"]
 
 Callback = Callable[[dict[str, float]], bool | None]
 
@@ -105,7 +109,15 @@ def solve(
     Returns
     -------
     solution : Solution
-        The best point found, its objective, a proven lower bound and the status.
+        The best point found, its objective, a proven lower bound and the status. With a kernel
+        that is not positive semi-definite there is no bound: the solution is that of the nearest
+        kernel that is, judged by the one given.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C: a KeyboardInterrupt whose ``solution`` is the best point found. A second Ctrl-C
+        does not wait for it.
 
     Examples
     --------
@@ -135,15 +147,45 @@ def solve(
         random_state=random_state,
         options=dict(options or {}),
     )
-    with _logging(verbose), blas_threads(newton_work(problem)):
-        if name in _MODELS:
-            model = import_module("owasvm.models").SOLVERS[name]
-            fields = {key: getattr(settings, key) for key in Settings.__dataclass_fields__}
-            solution = model(problem, verbose=verbose, **fields)
+    run = _model(name, verbose) if name in _MODELS else import_module(_LOADERS[name]).solve
+    # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
+    silent = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
+    threads = blas_threads(newton_work(problem))
+    with _logging(verbose), threads, silent, noted_interrupts() as notes:
+        if time_limit is not None and name not in _MODELS:
+            import_module("owasvm.solvers._compilation").compile_for(problem, run)
+        if problem.is_definite:
+            solution = run(problem, settings)
         else:
-            solution = import_module(_LOADERS[name]).solve(problem, settings)
+            solution = _judged_anew(problem, run(problem.nearest_definite(), settings))
         logging.getLogger("owasvm").info(solution.summary())
+        raise_if_noted(notes, solution)
     return solution
+
+
+def _model(name: str, verbose: int) -> Callable[[OWAProblem, Settings], Solution]:
+    """One of the paper's models, called like any other solver."""
+
+    def run(problem: OWAProblem, settings: Settings) -> Solution:
+        model = import_module("owasvm.models").SOLVERS[name]
+        fields = {key: getattr(settings, key) for key in Settings.__dataclass_fields__}
+        return model(problem, verbose=verbose, **fields)
+
+    return run
+
+
+def _judged_anew(problem: OWAProblem, solution: Solution) -> Solution:
+    """The solution of a similar problem as one of a problem that has no lower bound."""
+    verdict = judge(problem, solution.dual, solution.intercept)
+    stopped = solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    return replace(
+        solution,
+        dual=verdict.dual,
+        intercept=verdict.intercept,
+        objective=verdict.objective,
+        lower_bound=-np.inf,
+        status=solution.status if stopped else Status.INDEFINITE,
+    )
 
 
 def _checked_warm_start(problem: OWAProblem, warm_start: Solution | None) -> Solution | None:

@@ -1,6 +1,6 @@
 """Compiled inner loops of the Newton solver: plain functions on arrays.
 
-Notation: ``block`` labels the samples as in :mod:`owasvm.solvers._sorting` (-2 inactive, -1
+Notation: ``block`` labels the samples as in :mod:`owasvm._sorting` (-2 inactive, -1
 single, 0 clipped, 1, 2, ... tied blocks). The *active* samples are the clipped and the tied ones;
 they are listed clipped first, then block by block, ``offsets[k]:offsets[k + 1]`` being label k.
 ``root`` holds the square roots of their sample weights. ``P`` is the projector that removes, from

@@ -49,6 +49,11 @@ MAX_INTERCEPT_STEP = 2.0
 _ITERATE_SIZE = 100
 # Products with Q that cost about one factorisation, per active sample.
 _PRODUCTS_PER_SIZE = 1 / 12
+# A matrix that cannot be factorised is lifted by this share of its largest diagonal entry, then by
+# ten times as much, and so on: 20 times lead beyond the largest entry of any finite matrix.
+_FIRST_LIFT = 1e-14
+_LEAST_LIFT = 1e-290
+_MAX_LIFTS = 20
 # Sparse data: larger blocks of active rows are not made dense.
 _MAX_DENSE_ENTRIES = 40_000_000
 
@@ -122,22 +127,26 @@ class Operator(Protocol):
 
 
 def _cholesky_solve(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve for the rows of `rhs`; overwrites `matrix`, symmetric positive definite."""
+    """Solve for the rows of `rhs`; overwrites `matrix`, symmetric positive definite.
+
+    Rounding can make a nearly singular matrix indefinite. It is then lifted until it can be
+    factorised; a matrix for which that does not help has entries that are not finite, and so will
+    the solution.
+    """
     size = matrix.shape[0]
     diagonal = matrix.diagonal().copy()
     jitter = 0.0
-    while True:
+    for _ in range(_MAX_LIFTS):
         # Only the lower triangle of the Fortran view, our upper one, is overwritten.
         factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1)
         if info == 0:
-            break
-        # Rounding can make a nearly singular block indefinite.
-        jitter = max(10.0 * jitter, 1e-14 * float(diagonal.max()))
+            solution, _ = dpotrs(factor, rhs.T, lower=1)
+            return solution.T
+        jitter = max(10.0 * jitter, _FIRST_LIFT * float(np.abs(diagonal).max()), _LEAST_LIFT)
         lower = np.tril(matrix, -1)
         matrix = lower + lower.T
         matrix[np.arange(size), np.arange(size)] = diagonal + jitter
-    solution, _ = dpotrs(factor, rhs.T, lower=1)
-    return solution.T
+    return np.full_like(rhs, np.nan)
 
 
 def _intercept_step(demand: float, curvature: float) -> float:

@@ -8,8 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.problem import RankCosts
-from owasvm.solvers._sorting import (
+from owasvm._sorting import (
     CLIPPED,
     Workspace,
     make_workspace,
@@ -17,6 +16,7 @@ from owasvm.solvers._sorting import (
     prox_blocks_weighted,
     sort_positive,
 )
+from owasvm.problem import RankCosts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -31,6 +31,11 @@ _CONVERGED = 0.01
 _POLISH_SAMPLES = 256
 _POLISH_STEPS = 200
 _POLISHED_GAP = 1e-13
+# Certificates that only rounding keeps from the tolerance, or that do not get better although the
+# estimate says that nothing is left to gain, before the search for a better one ends.
+_HOPELESS_CERTIFICATES = 5
+_IDLE_CERTIFICATES = 12
+_BETTER = 0.9
 
 
 def balanced_projection(task: ConvexTask, coef: FloatArray) -> FloatArray:
@@ -98,6 +103,16 @@ class Referee:
         self._judged_at = np.nan
         self._satisfied_at: int | None = None
         self._polish = problem.n_samples <= _POLISH_SAMPLES
+        self.is_limited = False
+        self._n_limited = 0
+        self._n_idle = 0
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether rounding forbids the tolerance: no further step can prove it."""
+        if self._satisfied_at is not None:
+            return False
+        return self._n_limited >= _HOPELESS_CERTIFICATES or self._n_idle >= _IDLE_CERTIFICATES
 
     def is_satisfied(self, iterate: Iterate) -> bool:
         """Whether to stop here."""
@@ -109,13 +124,15 @@ class Referee:
         if self._satisfied_at is None:
             return False
         assert self._best is not None
-        finished = self._self_proven and self._best.gap <= _POLISHED_GAP
+        finished = self._self_proven and self._best.computed_gap <= _POLISHED_GAP
         polished = finished or not self._polish
         return polished or iterate.n_iter >= self._satisfied_at + _POLISH_STEPS
 
     def _judge(self, iterate: Iterate, estimate: float) -> None:
         """Ask for certificates, and decide when to ask again."""
         self._judged_at = iterate.penalty
+        self.is_limited = False
+        best = np.inf if self._best is None else self._best.gap
         gap = self._consider(iterate.w.coef, iterate)
         polishing = self._satisfied_at is not None
         if estimate <= _CONVERGED * self._tol and (polishing or gap > self._tol):
@@ -129,8 +146,12 @@ class Referee:
             if not polishing:
                 self._satisfied_at = iterate.n_iter
             self._judge_below = 0.1 * estimate
-        else:
-            self._judge_below = estimate * min(max(self._tol / gap, 0.1), 0.7)
+            return
+        self._judge_below = estimate * min(max(self._tol / gap, 0.1), 0.7)
+        assert self._best is not None
+        self._n_limited += int(self.is_limited)
+        idle = estimate <= ROUNDING and not self._best.gap < _BETTER * best
+        self._n_idle = self._n_idle + 1 if idle else 0
 
     def _consider(
         self, coef: FloatArray, iterate: Iterate, classifier: FloatArray | None = None
@@ -144,7 +165,9 @@ class Referee:
             weight=iterate.w.weight if self._problem.features is not None else None,
             coef=classifier,
             intercept_within=_WORTH_A_SEARCH * self._tol,
+            tol=self._tol,
         )
+        self.is_limited |= certificate.is_limited(self._tol)
         # A point that proves itself is preferred to a classifier with the bound of another point.
         redeemed = not self._self_proven and classifier is None and certificate.gap <= self._tol
         if self._best is None or certificate.gap < self._best.gap or redeemed:

@@ -19,7 +19,6 @@ solution.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -29,8 +28,11 @@ from numpy.typing import NDArray
 from owasvm.optimality import judge, objective
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rank_split import best_minorant, pointwise_minorant, rising_part
+from owasvm.rounding import accumulated
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers import Settings, newton
+from owasvm.solvers._clock import Clock
+from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers._operators import Operator, Vector
 from owasvm.solvers._rank_loss import OffsetRankLoss
 from owasvm.solvers._referee import balanced_projection
@@ -62,40 +64,6 @@ class Candidate:
     intercept: float
     objective: float
     deviations: FloatArray
-
-
-@dataclass
-class Clock:
-    """Time and interruptions of one solve."""
-
-    settings: Settings
-    begun: float
-
-    @classmethod
-    def start(cls, settings: Settings) -> Clock:
-        """A clock that starts now."""
-        return cls(settings, time.perf_counter())
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self.begun
-
-    @property
-    def expired(self) -> bool:
-        """Whether the time limit has passed."""
-        return self.has_spent(1.0)
-
-    def has_spent(self, share: float) -> bool:
-        """Whether a share of the time limit has passed."""
-        limit = self.settings.time_limit
-        return limit is not None and self.elapsed > share * limit
-
-    @property
-    def remaining(self) -> float | None:
-        """Seconds left, at least a moment."""
-        limit = self.settings.time_limit
-        return None if limit is None else max(limit - self.elapsed, 1e-3)
 
 
 def evaluate(problem: OWAProblem, coef: FloatArray, intercept: float) -> Candidate:
@@ -130,7 +98,9 @@ def better_intercept(problem: OWAProblem, candidate: Candidate) -> Candidate:
     return best if best.objective < candidate.objective else candidate
 
 
-def descend(problem: OWAProblem, operator: Operator, start: Candidate) -> Iterator[Candidate]:
+def descend(
+    problem: OWAProblem, operator: Operator, start: Candidate, clock: Clock
+) -> Iterator[Candidate]:
     """Classifiers of falling objective from a start on; the start itself is not among them."""
     costs = problem.costs.ascending
     assert costs is not None
@@ -150,7 +120,7 @@ def descend(problem: OWAProblem, operator: Operator, start: Candidate) -> Iterat
             np.ones(y.size),
             tangents if tangents.any() else None,
         )
-        iterate = _convex_step(task, operator, current, iterate)
+        iterate = _convex_step(task, operator, current, iterate, clock)
         shift = 0.0 if task.linear is None else task.linear
         coef = balanced_projection(task, iterate.w.coef + shift) - shift
         step = evaluate(problem, coef, iterate.intercept - operator.intercept_shift(coef))
@@ -167,6 +137,7 @@ def _convex_step(
     operator: Operator,
     current: Candidate,
     known: newton.Iterate | None,
+    clock: Clock,
 ) -> newton.Iterate:
     """Minimise a majorant, from where the last one ended."""
     if known is None:
@@ -184,7 +155,7 @@ def _convex_step(
             dual=known.dual,
             penalty=penalty,
         )
-    return newton.minimised(task, iterate, _STEP_ACCURACY, _MAX_NEWTON)
+    return newton.minimised(task, iterate, _STEP_ACCURACY, _MAX_NEWTON, clock)
 
 
 def descended(
@@ -192,7 +163,7 @@ def descended(
 ) -> Candidate:
     """Where descent from a start ends."""
     best = start
-    for candidate in descend(problem, operator, start):
+    for candidate in descend(problem, operator, start, clock):
         best = candidate
         if clock.expired:
             break
@@ -263,6 +234,8 @@ class MinorantSearch:
 
     def _solve(self, minorant: FloatArray, known: Solution | None) -> ConvexBound:
         problem, settings = self._problem, self._clock.settings
+        # The sums below which a minorant has to stay are rounded.
+        minorant = (1.0 - accumulated(4 * minorant.size)) * minorant
         if minorant[-1] <= 0.0:
             # Nothing is left below the costs: a classical SVM for a start, and no bound.
             mean = float(self._costs.mean())
@@ -291,8 +264,7 @@ class MinorantSearch:
 
     def _below(self, costs: FloatArray) -> OWAProblem:
         problem = self._problem
-        ranked = RankCosts(costs.size, costs, None, float(costs.mean()))
-        return OWAProblem(problem.y, ranked, problem.features, problem.gram)
+        return problem.with_costs(RankCosts(costs.size, costs, None, float(costs.mean())))
 
     def improve(self) -> bool:
         """Solve one more convex problem; False when there is none worth it."""
@@ -336,29 +308,38 @@ def finished(
     clock: Clock,
     details: dict[str, float],
 ) -> Solution:
-    """The solution of a candidate, its objective and bound taken from the judge."""
-    verdict = judge(problem, best.coef, best.intercept)
-    lower_bound = min(max(lower_bound, verdict.lower_bound), verdict.objective)
-    proven = relative_gap(verdict.objective, lower_bound) <= clock.settings.mip_gap
-    coef = None
-    if problem.features is not None:
-        coef = np.asarray(problem.features.T @ (problem.y * best.coef)).ravel()
+    """The solution of a candidate, its objective and bound taken from the judge.
+
+    `lower_bound` is what the solver proved about the optimum, rounding accounted for; what the
+    objective itself can be off by comes off it, too.
+    """
+    target = clock.settings.mip_gap
+    verdict = judge(problem, best.coef, best.intercept, tol=target)
+    lower_bound = max(lower_bound - verdict.objective_rounding, verdict.lower_bound)
+    if not lower_bound <= verdict.objective or not problem.is_definite:
+        # A contradiction proves that something is not what it should be, and nothing else.
+        lower_bound = -np.inf
+    status = stopped
+    if relative_gap(verdict.objective, lower_bound) <= target:
+        status = Status.OPTIMAL
+    elif verdict.objective_rounding > target * max(1.0, abs(verdict.objective)):
+        status = Status.ROUNDING_LIMIT
     return Solution(
-        dual=best.coef,
-        intercept=best.intercept,
+        dual=verdict.dual,
+        intercept=verdict.intercept,
         objective=verdict.objective,
         lower_bound=lower_bound,
-        status=Status.OPTIMAL if proven else stopped,
+        status=status,
         solver=solver,
         n_iter=n_iter,
-        coef=coef,
+        coef=verdict.weight,
         solve_time=clock.elapsed,
         details=details,
     )
 
 
 def solve(problem: OWAProblem, settings: Settings) -> Solution:
-    """A local solution for any weights, with a bound on the global optimum.
+    """Find a local solution for any weights, with a bound on the global optimum.
 
     ``status`` is "optimal" when the bound proves the solution to ``settings.mip_gap``, and else
     "local". The callback receives ``n_iter`` (descent steps), ``objective``, ``lower_bound``,
@@ -368,7 +349,12 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
         return replace(newton.solve(problem, settings), solver="dca")
     if problem.costs.sample_weight is not None:
         return solve_with_copies(problem, settings, solve)
-    clock = Clock.start(settings)
+    # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        return _solve(problem, settings, Clock.start(settings))
+
+
+def _solve(problem: OWAProblem, settings: Settings, clock: Clock) -> Solution:
     operator = newton.make_operator(problem)
     search = MinorantSearch(problem, operator, clock)
     best = search.best.candidate
@@ -379,11 +365,10 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
             if clock.expired or not search.improve():
                 break
         best = first_candidates(problem, search.bounds)[0]
-        for step in descend(problem, operator, best):
+        for step in descend(problem, operator, best, clock):
             best = step
             n_steps += 1
             if clock.expired:
-                stopped = Status.TIME_LIMIT
                 break
             if n_steps >= settings.max_iter:
                 stopped = Status.ITERATION_LIMIT
@@ -391,8 +376,10 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
             if not report(settings, n_steps, best.objective, search.bound, clock):
                 stopped = Status.INTERRUPTED
                 break
-    except KeyboardInterrupt:
-        stopped = Status.INTERRUPTED
+    except (KeyboardInterrupt, SystemError) as error:
+        note_interrupt(error)
+    if stopped is Status.LOCAL and clock.expired:
+        stopped = clock.reason
     return finished(
         problem,
         best,

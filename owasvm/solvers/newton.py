@@ -30,7 +30,6 @@ function no longer tell points apart, their derivatives still do.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,6 +41,8 @@ from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers import Callback, Settings
 from owasvm.solvers._bracket import Bracket
+from owasvm.solvers._clock import Clock
+from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers._newton_kernels import change_along, list_active, shifted_point
 from owasvm.solvers._operators import (
     MAX_INTERCEPT_STEP,
@@ -172,7 +173,8 @@ def make_operator(problem: OWAProblem, *, centred: bool = True) -> Operator:
     if problem.gram is not None:
         return GramOperator(np.ascontiguousarray(problem.gram), problem.y, centred=centred)
     assert problem.features is not None
-    return FeatureOperator(problem.features, problem.y, centred=centred)
+    # Features moved to their mean already are centred as they are.
+    return FeatureOperator(problem.features, problem.y, centred=centred and problem.origin is None)
 
 
 def plain_task(problem: OWAProblem, operator: Operator) -> ConvexTask:
@@ -425,7 +427,9 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
         last_gap = iterate.gap
 
 
-def minimised(task: ConvexTask, start: Iterate, accuracy: float, max_iter: int) -> Iterate:
+def minimised(
+    task: ConvexTask, start: Iterate, accuracy: float, max_iter: int, clock: Clock
+) -> Iterate:
     """The iterate whose estimated gap is below `accuracy`, relative to its objective.
 
     What the gap hides, an imbalance of the multiplier, has to be as small.
@@ -443,7 +447,7 @@ def minimised(task: ConvexTask, start: Iterate, accuracy: float, max_iter: int) 
             if best is None or current.gap <= _WORTH_A_COPY * best.gap:
                 best = _snapshot(current)
             escaped = not abs(current.intercept) + current.objective < _ESCAPED
-            if current.n_iter >= max_iter or escaped:
+            if current.n_iter >= max_iter or escaped or clock.expired:
                 break
     assert best is not None
     return best
@@ -476,32 +480,45 @@ def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = N
             "solver='newton' needs non-decreasing weights, and these fall somewhere "
             "(owasvm.weights.is_convex tells)."
         )
-    begun = time.perf_counter()
+    clock = Clock.start(settings)
+    # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        return _solve(problem, settings, operator, clock)
+
+
+def _solve(
+    problem: OWAProblem, settings: Settings, operator: Operator | None, clock: Clock
+) -> Solution:
     task = plain_task(problem, make_operator(problem) if operator is None else operator)
     known = settings.warm_start
     start = cold_start(task) if known is None else start_from(task, known)
     iterate = start
-    built = time.perf_counter()
+    build_time = clock.elapsed
     referee = Referee(problem, task, settings.tol)
     status = Status.ITERATION_LIMIT
     try:
         for iterate in iterates(task, start):
-            elapsed = time.perf_counter() - begun
             if referee.is_satisfied(iterate):
+                break
+            if referee.is_hopeless or not np.isfinite(iterate.objective):
+                status = Status.ROUNDING_LIMIT
                 break
             if iterate.n_iter >= settings.max_iter:
                 break
-            if settings.time_limit is not None and elapsed > settings.time_limit:
-                status = Status.TIME_LIMIT
+            if clock.expired:
+                status = clock.reason
                 break
-            if not _report(iterate, elapsed, settings.callback):
+            if not _report(iterate, clock.elapsed, settings.callback):
                 status = Status.INTERRUPTED
                 break
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        note_interrupt(error)
         status = Status.INTERRUPTED
     verdict = referee.verdict(iterate)
     if verdict.gap <= settings.tol:
         status = Status.OPTIMAL
+    elif status is Status.ITERATION_LIMIT and referee.is_limited:
+        status = Status.ROUNDING_LIMIT
     return Solution(
         dual=verdict.dual,
         intercept=verdict.intercept,
@@ -511,9 +528,13 @@ def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = N
         solver="newton",
         n_iter=iterate.n_iter,
         coef=verdict.weight,
-        build_time=built - begun,
-        solve_time=time.perf_counter() - built,
-        details={"penalty": iterate.penalty, "mean_cost": task.loss.mean_cost},
+        build_time=build_time,
+        solve_time=clock.elapsed - build_time,
+        details={
+            "penalty": iterate.penalty,
+            "mean_cost": task.loss.mean_cost,
+            "rounding": verdict.rounding,
+        },
     )
 
 

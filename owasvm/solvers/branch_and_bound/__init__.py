@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers import Settings, newton
+from owasvm.solvers._clock import Clock
+from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers.branch_and_bound.choice import chosen_relaxation
 from owasvm.solvers.branch_and_bound.coordinates import FEW_SAMPLES, BoxNode, CoordinateBranching
 from owasvm.solvers.branch_and_bound.ranges import intercept_range, safe_ball, slack_ranges
@@ -21,7 +23,6 @@ from owasvm.solvers.branch_and_bound.shares import ShareBranching
 from owasvm.solvers.branch_and_bound.tree import Tree
 from owasvm.solvers.dca import (
     Candidate,
-    Clock,
     MinorantSearch,
     descended,
     finished,
@@ -56,19 +57,24 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
         return replace(newton.solve(problem, settings), solver="branch-and-bound")
     if problem.costs.sample_weight is not None:
         return solve_with_copies(problem, settings, solve)
-    clock = Clock.start(settings)
+    # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        return _solve(problem, Clock.start(settings))
+
+
+def _solve(problem: OWAProblem, clock: Clock) -> Solution:
     operator = newton.make_operator(problem)
     search = MinorantSearch(problem, operator, clock)
     best = search.best.candidate
     tree: Tree | None = None
-    status = Status.TIME_LIMIT
+    status: Status | None = None
     try:
         best, status = _root(problem, search, clock)
-        if status is Status.TIME_LIMIT and not clock.expired:
+        if status is None and not clock.expired:
             tree = Tree(problem, operator, best, clock)
             status = _searched(tree, problem, search, clock)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
+    except (KeyboardInterrupt, SystemError) as error:
+        note_interrupt(error)
     lower_bound = search.bound
     if tree is not None:
         best = tree.incumbent
@@ -77,7 +83,7 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
         problem,
         best,
         lower_bound,
-        status,
+        clock.reason if status is None else status,
         "branch-and-bound",
         0 if tree is None else tree.n_nodes,
         clock,
@@ -85,8 +91,10 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
     )
 
 
-def _root(problem: OWAProblem, search: MinorantSearch, clock: Clock) -> tuple[Candidate, Status]:
-    """Bounds before any branching: an incumbent, and whether that settles it."""
+def _root(
+    problem: OWAProblem, search: MinorantSearch, clock: Clock
+) -> tuple[Candidate, Status | None]:
+    """Bounds before any branching: an incumbent, and the status if that settles it."""
     best = search.best.candidate
     try:
         for found in _candidates(problem, search, clock):
@@ -96,9 +104,10 @@ def _root(problem: OWAProblem, search: MinorantSearch, clock: Clock) -> tuple[Ca
                 return best, Status.OPTIMAL
         if not report(clock.settings, 0, best.objective, search.bound, clock):
             return best, Status.INTERRUPTED
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        note_interrupt(error)
         return best, Status.INTERRUPTED
-    return best, Status.TIME_LIMIT
+    return best, None
 
 
 def _candidates(problem: OWAProblem, search: MinorantSearch, clock: Clock) -> Iterator[Candidate]:
@@ -156,7 +165,7 @@ def _coordinates(
     choice = chosen_relaxation(problem, best, search.best, clock, accuracy)
     data = choice.data
     ball = safe_ball(problem, search.best.solution, best.objective)
-    coordinates = CoordinateBranching(problem, choice, ball, accuracy)
+    coordinates = CoordinateBranching(problem, choice, ball, accuracy, clock)
     low, high = (np.array([end]) for end in intercept_range(problem, data, best.objective))
     box = Box(low, high, *slack_ranges(problem, data, best.objective))
     start = coordinates.relaxer(0).start(best.coef, data.coordinates(best.coef, best.intercept, 0))

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from owasvm.problem import OWAProblem
 from owasvm.rank_split import convex_envelope, rising_part, tail_sums, tangent_minorant
+from owasvm.solvers._clock import Clock
 from owasvm.solvers.branch_and_bound.emphasis import levelled, near_margin, refitted
 from owasvm.solvers.branch_and_bound.geometry import CentredData, Frame
 from owasvm.solvers.branch_and_bound.ranges import slack_ranges
 from owasvm.solvers.branch_and_bound.relaxation import Box, Proof, Relaxer, Split
-from owasvm.solvers.dca import Candidate, Clock, ConvexBound
+from owasvm.solvers.dca import Candidate, ConvexBound
 
 FloatArray = NDArray[np.float64]
 
@@ -52,6 +53,8 @@ class Trial:
         Classifiers at whose coordinates bounds are looked at, the incumbent first.
     accuracy : float
         Relative accuracy of the convex problems.
+    clock : Clock
+        Limits.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Trial:
         data: CentredData,
         places: Sequence[Candidate],
         accuracy: float,
+        clock: Clock,
     ) -> None:
         assert problem.costs.ascending is not None
         self.costs = problem.costs.ascending
@@ -67,13 +71,19 @@ class Trial:
         self._problem = problem
         self._places = places
         self._accuracy = accuracy
+        self._clock = clock
         self._objective = places[0].objective
         self._slacks = slack_ranges(problem, data, self._objective)
         self._known: dict[tuple[int, int], Proof] = {}
 
+    @property
+    def is_late(self) -> bool:
+        """Whether it is time to stop."""
+        return self._clock.expired
+
     def with_data(self, data: CentredData) -> Trial:
         """The same with other emphases."""
-        return Trial(self._problem, data, self._places, self._accuracy)
+        return Trial(self._problem, data, self._places, self._accuracy, self._clock)
 
     def split(self, n_kept: int) -> Split:
         """The costs, all rises kept (-1), or a tangent minorant that keeps `n_kept` costs."""
@@ -85,7 +95,8 @@ class Trial:
         """The lowest of the bounds at the places."""
         key = n_kept, n_directions
         if key not in self._known:
-            relaxer = Relaxer(Frame(self.data, n_directions), self.split(n_kept), self._accuracy)
+            frame, split = Frame(self.data, n_directions), self.split(n_kept)
+            relaxer = Relaxer(frame, split, self._accuracy, self._clock)
             proofs = (self._proof_at(place, relaxer, n_directions) for place in self._places)
             self._known[key] = min(proofs, key=lambda proof: proof.value)
         return self._known[key]
@@ -124,7 +135,7 @@ def chosen_relaxation(
     """
     enough = _CLOSED_SHARE * clock.settings.mip_gap * max(1.0, abs(best.objective))
     gap = max(best.objective - below.solution.lower_bound, enough)
-    trial = Trial(problem, CentredData(problem), (best, below.candidate), accuracy)
+    trial = Trial(problem, CentredData(problem), (best, below.candidate), accuracy, clock)
     kept = _search_kept(trial, 0, enough)
     if trial.lacking(kept, 0) <= enough or clock.has_spent(_SHARE_OF_TIME):
         return _choice(trial, kept, 0)
@@ -136,8 +147,8 @@ def chosen_relaxation(
         if discount <= merit:
             break
         # Levelling blurs the leading directions, which is good when none is a coordinate.
-        make = levelled if n_directions == 0 else near_margin
-        start = trial.with_data(make(problem, slack))
+        data = near_margin(problem, slack) if n_directions else levelled(problem, slack, clock)
+        start = trial.with_data(data)
         for fit, fit_kept in _fits(start, kept, n_directions, enough):
             lacking = fit.lacking(fit_kept, n_directions)
             if lacking <= enough:
@@ -194,7 +205,12 @@ def _search_kept(trial: Trial, n_directions: int, enough: float, near: int | Non
     candidates = sorted(number for number in grid if number <= largest)
     best = min(candidates, key=lambda number: trial.lacking(number, n_directions))
     step = max(best // 3, 1)
-    while best >= 0 and step >= 1 and trial.lacking(best, n_directions) > 0.1 * enough:
+    while (
+        not trial.is_late
+        and best >= 0
+        and step >= 1
+        and trial.lacking(best, n_directions) > 0.1 * enough
+    ):
         around = [n for n in (best - step, best + step) if 0 <= n <= largest]
         better = min([best, *around], key=lambda number: trial.lacking(number, n_directions))
         if better == best:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.problem import OWAProblem
+from owasvm.solvers._clock import Clock
 from owasvm.solvers.branch_and_bound.choice import Choice
 from owasvm.solvers.branch_and_bound.geometry import Frame
 from owasvm.solvers.branch_and_bound.ranges import Ball
@@ -59,6 +60,8 @@ class CoordinateBranching:
         Holds every w worth finding.
     accuracy : float
         Relative accuracy of the convex problems.
+    clock : Clock
+        Limits.
     """
 
     def __init__(
@@ -67,8 +70,10 @@ class CoordinateBranching:
         choice: Choice,
         ball: Ball,
         accuracy: float,
+        clock: Clock,
     ) -> None:
         self._problem = problem
+        self._clock = clock
         self._choice = choice
         few = problem.n_samples <= FEW_SAMPLES
         self._n_rounds = _ROUNDS_FEW_SAMPLES if few else _ROUNDS
@@ -82,7 +87,9 @@ class CoordinateBranching:
         """The relaxations with a number of directions among the coordinates."""
         if n_directions not in self._relaxers:
             frame = Frame(self._choice.data, n_directions)
-            self._relaxers[n_directions] = Relaxer(frame, self._choice.split, self._accuracy)
+            self._relaxers[n_directions] = Relaxer(
+                frame, self._choice.split, self._accuracy, self._clock
+            )
             self._responses[n_directions] = frame.operator.vector(self._ball.coef.copy()).response
         return self._relaxers[n_directions]
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.problem import OWAProblem
+from owasvm.solvers._clock import Clock
 from owasvm.solvers.branch_and_bound.geometry import CentredData
 
 FloatArray = NDArray[np.float64]
@@ -25,6 +26,8 @@ FloatArray = NDArray[np.float64]
 _NEAR_MARGIN = -0.2
 _LITTLE = 0.05
 _ROUNDS = 16
+# Share of the time limit that may pass before no more rounds are begun.
+_SHARE_OF_TIME = 0.25
 _LEVEL_RATE = 0.2
 _FIT_RATE = 0.3
 # Ratios of gain to cost are softened by this share of the mean and cut off here.
@@ -37,7 +40,7 @@ def near_margin(problem: OWAProblem, slack: FloatArray) -> CentredData:
     return CentredData(problem, np.where(slack > _NEAR_MARGIN, 1.0, _LITTLE))
 
 
-def levelled(problem: OWAProblem, slack: FloatArray) -> CentredData:
+def levelled(problem: OWAProblem, slack: FloatArray, clock: Clock) -> CentredData:
     """The data with emphases near the margin that make the leading eigenvalues alike."""
     best = data = near_margin(problem, slack)
     needed = slack > _NEAR_MARGIN
@@ -46,6 +49,8 @@ def levelled(problem: OWAProblem, slack: FloatArray) -> CentredData:
     emphases = data.emphases
     most = _given(data)
     for _ in range(_ROUNDS):
+        if clock.has_spent(_SHARE_OF_TIME):
+            break
         factors = np.exp(_LEVEL_RATE * (1.0 - np.minimum(data.leverages(), 10.0)))
         emphases = np.where(needed, emphases * factors, emphases)
         emphases = np.where(needed, emphases / emphases[needed].mean(), _LITTLE)

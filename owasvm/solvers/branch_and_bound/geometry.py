@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from owasvm.problem import OWAProblem
+from owasvm.rounding import accumulated
 from owasvm.solvers._operators import FeatureOperator, GramOperator, Operator
 
 FloatArray = NDArray[np.float64]
@@ -85,8 +86,17 @@ class CentredData:
     def _take_directions(self, matrix: FloatArray) -> None:
         size = matrix.shape[0]
         first = max(size - MAX_DIRECTIONS - 1, 0)
-        values, vectors = eigh(matrix, subset_by_index=(first, size - 1))
+        values, vectors = _largest_eigenpairs(matrix, first)
         values, vectors = values[::-1], vectors[:, ::-1]
+        # What rounding can have taken from eigenvalues: of their computation, of the centred
+        # kernel values, and of the kernel values themselves.
+        largest_norm = max(self.problem.largest_norm, float(self.norms.max()))
+        self._eigen_error = accumulated(8 * size) * max(float(values[0]), 0.0)
+        self._eigen_error += (
+            accumulated(self.y.size + 8) * largest_norm**2 * float(self.emphases.sum())
+        )
+        if self.problem.gram_rounding is not None:
+            self._eigen_error += float(self.emphases @ self.problem.gram_rounding**2)
         # Samples that all coincide leave no curvature to bound: any value is valid then.
         scale = float(self.norms.max()) ** 2 * float(self.emphases.max())
         self._floor = max(1e-12 * scale, 1e-300)
@@ -97,10 +107,20 @@ class CentredData:
         self.n_directions = max(int(usable.sum()) - (1 if first > 0 else 0), 0)
 
     def largest_remaining(self, n_directions: int) -> float:
-        """Largest eigenvalue once the leading directions are taken out."""
+        """Largest eigenvalue once the leading directions are taken out, rounded up."""
         if n_directions < self._values.size:
-            return max(float(self._values[n_directions]), self._floor)
-        return max(1e-9 * float(self._values[0]) if self._values.size else 0.0, self._floor)
+            largest = float(self._values[n_directions])
+        else:
+            largest = 1e-9 * float(self._values[0]) if self._values.size else 0.0
+        return max(largest, self._floor) + self._eigen_error
+
+    def score_error(self, n_directions: int) -> float:
+        """How far off the scores along the leading directions can be, at most."""
+        if n_directions == 0 or self._values.size == 0:
+            return 0.0
+        # Scores are eigenvectors times roots of eigenvalues: the smallest one is the least exact.
+        last = float(self._values[min(n_directions, self._values.size) - 1])
+        return self._eigen_error / np.sqrt(last * float(self.emphases.min()))
 
     def leverages(self, n_directions: int = 0) -> FloatArray:
         """How much each sample takes part in the largest eigenvalues beyond some directions.
@@ -168,6 +188,17 @@ class CentredData:
         return self.y * signed, float(coordinates[0]) - self._at_mean(signed)
 
 
+def _largest_eigenpairs(matrix: FloatArray, first: int) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues from number `first` on, ascending, and their eigenvectors."""
+    size = matrix.shape[0]
+    try:
+        return eigh(matrix, subset_by_index=(first, size - 1))
+    except np.linalg.LinAlgError:
+        # Eigenvalues that nearly coincide can be too much for the method that takes a few only.
+        values, vectors = np.linalg.eigh(matrix)
+        return values[first:], vectors[:, first:]
+
+
 class Frame:
     """The data with a number of leading directions taken out as coordinates.
 
@@ -211,6 +242,16 @@ class Frame:
         lengths = data.norms**2 - np.einsum("ij,ij->i", self.columns[:, 1:], self.columns[:, 1:])
         # Rounded up, by what the subtraction can lose.
         self.norms = np.sqrt(np.maximum(lengths, 0.0) + 1e-12 * data.norms**2)
+        self._score_error = data.score_error(n_directions)
+
+    def slack_errors(self, coef: FloatArray, coordinates: FloatArray) -> FloatArray:
+        """How far off rounding can have left the slacks of a classifier of this frame."""
+        problem = self.data.problem
+        sizes = np.abs(coef)
+        errors = accumulated(2 * coef.size + 8) * problem.norms * float(problem.norms @ sizes)
+        if problem.gram_rounding is not None:
+            errors = errors + problem.gram_rounding * float(problem.gram_rounding @ sizes)
+        return errors + self._score_error * float(np.abs(coordinates[1:]).sum())
 
     def offsets(self, coordinates: FloatArray) -> FloatArray:
         """What the coordinates contribute to the decision values."""

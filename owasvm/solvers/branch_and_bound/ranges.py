@@ -12,13 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.optimality import dual_value, feasible_dual
+from owasvm.optimality import feasible_dual, proven_value
 from owasvm.problem import OWAProblem
 from owasvm.rank_split import tail_sums
 from owasvm.solution import Solution
 from owasvm.solvers.branch_and_bound.geometry import CentredData
 
 FloatArray = NDArray[np.float64]
+
+# Intervals may be a little too wide, never too narrow.
+_ROUNDED_UP = 1.0 + 1e-9
 
 
 def intercept_range(problem: OWAProblem, data: CentredData, upper: float) -> tuple[float, float]:
@@ -30,7 +33,7 @@ def intercept_range(problem: OWAProblem, data: CentredData, upper: float) -> tup
     costs = problem.costs.ascending
     assert costs is not None
     sums = tail_sums(costs)
-    reach = float(np.sqrt(2.0 * upper) * data.norms.max())
+    reach = _ROUNDED_UP * float(np.sqrt(2.0 * upper) * data.norms.max())
     ends = []
     for sign in (-1.0, 1.0):
         charge = float(sums[int(np.count_nonzero(problem.y == -sign))])
@@ -44,7 +47,7 @@ def slack_ranges(
 ) -> tuple[FloatArray, FloatArray]:
     """Slacks ``1 - y_i f(x_i)`` at which an objective below `upper` is possible."""
     low, high = intercept_range(problem, data, upper)
-    reach = np.sqrt(2.0 * upper) * data.norms
+    reach = _ROUNDED_UP * np.sqrt(2.0 * upper) * data.norms
     ends = problem.y * low, problem.y * high
     return 1.0 - np.maximum(*ends) - reach, 1.0 - np.minimum(*ends) + reach
 
@@ -60,5 +63,5 @@ class Ball:
 def safe_ball(problem: OWAProblem, bound: Solution, upper: float) -> Ball:
     """The ball around a point of the dual set, ``|w - w_a|^2 <= 2 (upper - D(a))``."""
     coef = feasible_dual(problem, bound.dual)
-    room = max(upper - dual_value(problem, coef), 0.0)
-    return Ball(coef, float(np.sqrt(2.0 * room)))
+    room = max(upper - proven_value(problem, coef, float(coef.sum())), 0.0)
+    return Ball(coef, _ROUNDED_UP * float(np.sqrt(2.0 * room)))

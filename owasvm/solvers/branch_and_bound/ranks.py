@@ -22,9 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.optimality import proven_value
 from owasvm.problem import OWAProblem
 from owasvm.rank_split import pointwise_minorant, rising_part
 from owasvm.solvers import newton
+from owasvm.solvers._clock import Clock
 from owasvm.solvers._operators import Operator
 from owasvm.solvers._rank_loss import OffsetRankLoss
 from owasvm.solvers._referee import balanced_projection
@@ -71,8 +73,7 @@ def bound_and_candidate(
     for guess in (iterate.w.coef + linear, iterate.dual):
         charged = balanced_projection(task, guess)
         coef = charged - linear
-        vector = operator.vector(coef)
-        bounds.append(float(coef.sum()) - 0.5 * operator.inner(vector, vector))
+        bounds.append(proven_value(problem, coef, float(charged.sum())))
         intercept = iterate.intercept - operator.intercept_shift(coef)
         candidates.append(evaluate(problem, coef, intercept))
     return max(bounds), min(candidates, key=lambda one: one.objective)
@@ -131,7 +132,8 @@ class RankBranching:
         tree.n_nodes += 1
         left = self._falling[len(node.samples) :]
         exact = left.size == 0 or (left[0] >= 0.0 and bool(np.all(left == left[0])))
-        bound, candidate, iterate = self._bounded(node, _EXACT if exact else self._accuracy)
+        accuracy = _EXACT if exact else self._accuracy
+        bound, candidate, iterate = self._bounded(node, accuracy, tree.clock)
         tree.propose(candidate)
         bound = max(bound, node.bound)
         if exact or bound >= tree.target:
@@ -152,7 +154,9 @@ class RankBranching:
             for counted in cases
         ]
 
-    def _bounded(self, node: RankNode, accuracy: float) -> tuple[float, Candidate, newton.Iterate]:
+    def _bounded(
+        self, node: RankNode, accuracy: float, clock: Clock
+    ) -> tuple[float, Candidate, newton.Iterate]:
         problem = self._problem
         n_samples = problem.n_samples
         taken = len(node.samples)
@@ -179,5 +183,5 @@ class RankBranching:
             start.intercept = node.start.intercept
             start.dual = np.maximum(node.start.w.coef, 0.0)
         n_steps = _MAX_STEPS if accuracy <= _EXACT else _STEPS_FOR_A_BOUND
-        iterate = newton.minimised(task, start, accuracy, n_steps)
+        iterate = newton.minimised(task, start, accuracy, n_steps, clock)
         return *bound_and_candidate(problem, task, iterate), iterate

@@ -26,8 +26,10 @@ from numpy.typing import NDArray
 from owasvm._jit import njit
 from owasvm.loss import project_dual
 from owasvm.problem import OWAProblem
-from owasvm.separable import Layers, make_layers, sample_minima, tightened
+from owasvm.rounding import accumulated
+from owasvm.separable import Layers, SampleMinima, make_layers, sample_minima, tightened
 from owasvm.solvers import newton
+from owasvm.solvers._clock import Clock
 from owasvm.solvers._operators import Vector
 from owasvm.solvers._rank_loss import OffsetRankLoss
 from owasvm.solvers.branch_and_bound.geometry import Frame
@@ -230,12 +232,15 @@ class Relaxer:
         The costs.
     accuracy : float
         Relative accuracy of the convex problems.
+    clock : Clock
+        Limits.
     """
 
-    def __init__(self, frame: Frame, split: Split, accuracy: float) -> None:
+    def __init__(self, frame: Frame, split: Split, accuracy: float, clock: Clock) -> None:
         self.frame = frame
         self.split = split
         self._accuracy = accuracy
+        self._clock = clock
 
     def start(self, coef: FloatArray, coordinates: FloatArray) -> Point:
         """A point to start from: coefficients of the part of w outside the coordinates."""
@@ -319,7 +324,7 @@ class Relaxer:
             box = proof.box
             if best is None or proof.value > best.value:
                 best, best_point = proof, point
-            if best.value >= target:
+            if best.value >= target or self._clock.expired:
                 break
         assert best is not None
         return replace(best, box=box, spreads=0.5 * (earlier + spreads)), best_point
@@ -348,7 +353,7 @@ class Relaxer:
             dual=known.dual,
             penalty=min(max(_RESTART * known.penalty, task.first_penalty), task.max_penalty),
         )
-        iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS)
+        iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS, self._clock)
         # Not the coefficients of w: those of violated samples must match their slopes exactly.
         return self._point(task.target(iterate.dual), point.coordinates, iterate)
 
@@ -370,7 +375,7 @@ class Relaxer:
         pull = frame.columns.T @ (frame.y * point.coef)
         at = CoordinateTerms(pull, frame.regularised, frame.stiffness, point.coordinates)
         least = at.least(box.low, box.high)
-        value = base + float(least.sum())
+        value = base + float(least.sum()) - self._rounding(box, point, rising, layers, minima)
         drops = at.value(point.coordinates) - least
         room = target - value
         if 0.0 < room <= _WORTH_TIGHTENING * self.split.mean_cost:
@@ -391,6 +396,28 @@ class Relaxer:
                 ceiling = min(box.ceiling, target)
                 box = replace(box, lower=lower, upper=upper, ceiling=ceiling)
         return Proof(min(value, box.ceiling), box, drops)
+
+    def _rounding(
+        self, box: Box, point: Point, rising: FloatArray, layers: Layers, minima: SampleMinima
+    ) -> float:
+        """What rounding can have added to a bound.
+
+        A slack that is off by t changes the problem of its sample by at most t times the largest
+        slope in it; sums are off by their number of terms.
+        """
+        frame = self.frame
+        reach = np.maximum(np.abs(box.low), np.abs(box.high))
+        errors = frame.slack_errors(point.coef, reach)
+        slopes = np.abs(point.coef) + rising + float(np.abs(layers.slopes).max(initial=0.0))
+        pull = np.abs(frame.columns).T @ np.abs(point.coef)
+        sizes = (
+            0.5 * point.squared_norm
+            + float(np.abs(point.coef).sum())
+            + abs(layers.constant)
+            + float(np.abs(minima.values).sum())
+            + float(np.sum(pull * reach + 0.5 * (frame.regularised + frame.stiffness) * reach**2))
+        )
+        return float(slopes @ errors) + accumulated(4 * point.coef.size + 16) * sizes
 
 
 @dataclass(frozen=True)

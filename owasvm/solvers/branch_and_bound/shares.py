@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from owasvm.problem import OWAProblem
 from owasvm.rank_split import rising_part
 from owasvm.solvers import newton
+from owasvm.solvers._clock import Clock
 from owasvm.solvers._operators import Operator
 from owasvm.solvers._rank_loss import OffsetRankLoss
 from owasvm.solvers.branch_and_bound.ranks import SAME, bound_and_candidate, falling_values
@@ -84,7 +85,7 @@ class ShareBranching:
     def expand(self, node: ShareNode, tree: Tree) -> Sequence[ShareNode]:
         """Bound a node; close it, or split the interval of one sample."""
         tree.n_nodes += 1
-        bound, candidate = self._bounded(node)
+        bound, candidate = self._bounded(node, tree.clock)
         tree.propose(candidate)
         bound = max(bound, node.bound)
         widths = self._values[node.highest] - self._values[node.lowest]
@@ -128,7 +129,7 @@ class ShareBranching:
                 highest[~high] = np.minimum(highest[~high], j)
         return True
 
-    def _bounded(self, node: ShareNode) -> tuple[float, Candidate]:
+    def _bounded(self, node: ShareNode, clock: Clock) -> tuple[float, Candidate]:
         problem = self._problem
         offsets = self._charges[node.lowest]
         if not offsets.any() and self._rising[-1] <= 0.0:
@@ -144,5 +145,5 @@ class ShareBranching:
         start.w = self._operator.vector(node.start.copy())
         start.intercept = node.intercept + self._operator.intercept_shift(node.start)
         start.dual = np.maximum(node.start, 0.0)
-        iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS)
+        iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS, clock)
         return bound_and_candidate(problem, task, iterate)

@@ -13,8 +13,10 @@ import numpy as np
 
 from owasvm.problem import OWAProblem
 from owasvm.solution import Status
+from owasvm.solvers._clock import Clock
+from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers._operators import Operator
-from owasvm.solvers.dca import Candidate, Clock, descended, report
+from owasvm.solvers.dca import Candidate, descended, report
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +50,19 @@ class Branching(Protocol[NodeT]):
         """
 
 
+@dataclass(frozen=True)
+class _Frontier:
+    """Open nodes, in a heap, and the least bound of all that are closed."""
+
+    opened: list[tuple[float, int, Any]]
+    closed: float
+
+    @property
+    def bound(self) -> float:
+        """What all nodes prove together."""
+        return min(self.opened[0][0], self.closed) if self.opened else self.closed
+
+
 class Tree:
     """Search for a proof that nothing is better than the incumbent by more than the gap.
 
@@ -72,37 +87,50 @@ class Tree:
         self._begun = False
         self._problem = problem
         self._operator = operator
-        self._clock = clock
-        self._closed = np.inf
-        self._open: list[tuple[float, int, Any]] = []
+        self.clock = clock
+        self._frontier = _Frontier([], np.inf)
         self._ticket = itertools.count()
 
     @property
     def target(self) -> float:
         """Bound at which a node needs no more attention."""
         upper = self.incumbent.objective
-        return upper - _GAP_SHARE * self._clock.settings.mip_gap * max(1.0, abs(upper))
+        return upper - _GAP_SHARE * self.clock.settings.mip_gap * max(1.0, abs(upper))
 
     @property
     def bound(self) -> float:
         """What all nodes, open and closed, prove together, or what is known otherwise."""
         if not self._begun:
             return self.floor
-        lowest = self._open[0][0] if self._open else np.inf
-        return min(max(min(lowest, self._closed), self.floor), self.incumbent.objective)
+        proven = max(self._frontier.bound, self.floor)
+        return min(proven, self.incumbent.objective)
 
     def propose(self, candidate: Candidate) -> None:
         """Take a classifier for incumbent, after descent, if it is better."""
         upper = self.incumbent.objective
         if candidate.objective < upper - _WORTH_A_DESCENT * max(1.0, abs(upper)):
-            self.incumbent = descended(self._problem, self._operator, candidate, self._clock)
+            self.incumbent = descended(self._problem, self._operator, candidate, self.clock)
             logger.debug("incumbent %.10g at node %d", self.incumbent.objective, self.n_nodes)
 
-    def _add(self, node: Node) -> None:
-        if node.settled or node.bound >= self.target:
-            self._closed = min(self._closed, node.bound)
-        else:
-            heapq.heappush(self._open, (node.bound, next(self._ticket), node))
+    def _replace_first(self, parts: Sequence[Node]) -> None:
+        """Put the parts of the first open node in its place.
+
+        In one assignment: an interruption must lose neither the node nor its parts, or what is
+        left would prove too much.
+        """
+        opened = self._frontier.opened.copy()
+        heapq.heappop(opened)
+        self._frontier = self._extended(opened, parts)
+
+    def _extended(self, opened: list[tuple[float, int, Any]], nodes: Sequence[Node]) -> _Frontier:
+        """The frontier with some nodes more; takes hold of `opened`."""
+        closed = self._frontier.closed
+        for node in nodes:
+            if node.settled or node.bound >= self.target:
+                closed = min(closed, node.bound)
+            else:
+                heapq.heappush(opened, (node.bound, next(self._ticket), node))
+        return _Frontier(opened, closed)
 
     def search(
         self,
@@ -117,33 +145,31 @@ class Tree:
         ``max_iter``; :meth:`resume` goes on with it.
         """
         self.floor = max(self.floor, floor)
-        self._add(root)
+        self._frontier = self._extended(self._frontier.opened.copy(), [root])
         self._begun = True
         return self.resume(branching, max_nodes)
 
     def resume(self, branching: Branching[NodeT], max_nodes: int | None = None) -> Status:
         """Go on with the nodes that are open."""
-        settings = self._clock.settings
+        settings = self.clock.settings
         most = settings.max_iter if max_nodes is None else min(max_nodes, settings.max_iter)
         try:
-            while self._open:
-                node = self._open[0][2]
+            while self._frontier.opened:
+                node = self._frontier.opened[0][2]
                 if node.bound >= self.target:
                     # The incumbent has improved since the node was opened.
-                    self._add(heapq.heappop(self._open)[2])
+                    self._replace_first([node])
                     continue
                 if self.n_nodes >= most:
                     return Status.ITERATION_LIMIT
-                if self._clock.expired:
-                    return Status.TIME_LIMIT
-                # The node stays open until its parts are there: an interruption must not lose it.
+                if self.clock.expired:
+                    return self.clock.reason
                 parts = branching.expand(node, self)
-                heapq.heappop(self._open)
-                for part in parts:
-                    self._add(part)
+                self._replace_first(parts)
                 upper = self.incumbent.objective
-                if not report(settings, self.n_nodes, upper, self.bound, self._clock):
+                if not report(settings, self.n_nodes, upper, self.bound, self.clock):
                     return Status.INTERRUPTED
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            note_interrupt(error)
             return Status.INTERRUPTED
         return Status.OPTIMAL if self.bound >= self.target else Status.ITERATION_LIMIT

@@ -319,9 +319,12 @@ def _pool_and_clip(
 
 @njit(cache=True)
 def _keep_inactive(v: FloatArray, x: FloatArray, dual: FloatArray, block: IntArray) -> None:
-    """Writes `x`, `dual`, `block` where ``v_i <= 0``: the loss does not act there."""
+    """Writes `x`, `dual`, `block` where ``v_i <= 0``: the loss does not act there.
+
+    Nor does it where v_i is not a number: whoever reads a block must find a label.
+    """
     for i in range(v.size):
-        if v[i] <= 0.0:
+        if not v[i] > 0.0:
             x[i] = v[i]
             dual[i] = 0.0
             block[i] = INACTIVE

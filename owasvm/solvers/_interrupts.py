@@ -1,0 +1,94 @@
+"""Ctrl-C while a solver works: noted at once, acted on between two steps.
+
+An exception raised at an arbitrary moment can cut a step in two, or surface from compiled code as
+something else. While a solver works, the first SIGINT therefore only leaves a note, which all
+loops look at through their :class:`~owasvm.solvers._clock.Clock`; a second one raises
+KeyboardInterrupt there and then. Where no handler can be installed (outside of the main thread, or
+where a program has its own) an interrupt still arrives as an exception; it leaves the same note.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from owasvm.solution import Solution
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with the best point found until then.
+
+    Attributes
+    ----------
+    solution : Solution
+        What the solver had; its gap is as valid as any other.
+    """
+
+    def __init__(self, solution: Solution) -> None:
+        super().__init__(f"Interrupted; the best point found is kept: {solution.summary()}")
+        self.solution = solution
+
+
+class _Notes:
+    """Whether somebody wants the solver of this process to stop."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.depth = 0
+
+
+_notes = _Notes()
+
+
+def stop_is_wanted() -> bool:
+    """Whether an interrupt has been noted."""
+    return _notes.wanted and _notes.depth > 0
+
+
+def note_interrupt(error: BaseException) -> None:
+    """Leave a note for an interrupt that arrived as an exception; raise anything else again.
+
+    Compiled code turns it into a SystemError with the interrupt for its cause.
+    """
+    causes: list[BaseException | None] = [error, error.__cause__, error.__context__]
+    if not any(isinstance(cause, KeyboardInterrupt) for cause in causes):
+        raise error
+    if _notes.depth == 0:
+        # Nobody would read the note.
+        raise KeyboardInterrupt from error
+    _notes.wanted = True
+
+
+def _note(signal_number: int, frame: FrameType | None) -> None:
+    if _notes.wanted:
+        signal.default_int_handler(signal_number, frame)
+    _notes.wanted = True
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[_Notes]:
+    """While this lasts, the first SIGINT leaves a note instead of raising an exception."""
+    if _notes.depth == 0:
+        _notes.wanted = False
+    _notes.depth += 1
+    installed = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if installed:
+        signal.signal(signal.SIGINT, _note)
+    try:
+        yield _notes
+    finally:
+        _notes.depth -= 1
+        if installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def raise_if_noted(notes: _Notes, solution: Solution) -> None:
+    """Stop the script if it was asked to stop, and hand over what was found."""
+    if notes.wanted:
+        raise Interrupted(solution)
