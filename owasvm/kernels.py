@@ -20,6 +20,7 @@ left in the values is bounded (:meth:`Kernel.rounding`), and becomes part of eve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +31,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from owasvm._jit import njit
-from owasvm.rounding import UNIT, accumulated
+from owasvm.rounding import UNIT, accumulated, exact_dot
 
-__all__ = ["KERNELS", "Kernel", "resolve_gamma"]
+__all__ = ["KERNELS", "AnchoredGram", "Kernel", "resolve_gamma"]
 
 FloatArray = NDArray[np.float64]
 Samples = Any  # an array or a sparse matrix of shape (n_samples, n_features)
@@ -185,6 +186,34 @@ class Kernel:
             return _gaussian_gram(X, self.gamma)
         return self.between(X, None)
 
+    def anchored(self, X: Samples) -> AnchoredGram | None:
+        """Return the Gram matrix seen from the mean of the samples, for polynomials.
+
+        ``K(x, z) - K(x, m) - K(m, z) + K(m, m)`` is the kernel of ``phi(x) - phi(m)``: the
+        intercept makes up for the difference. Computed term by term it has the digits that a
+        polynomial of samples far from the origin would spend on the distance.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples.
+
+        Returns
+        -------
+        gram : AnchoredGram or None
+            None for other kernels, for sparse samples and for negative ``coef0``.
+        """
+        if not self._has_anchor(X):
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            anchor = _Anchor(self, X.mean(axis=0))
+            values = self._finite(anchor.between(X, X))
+            _mirror(values)
+            return AnchoredGram(values, anchor.rounding(X), anchor.shifts(X))
+
+    def _has_anchor(self, X: Samples) -> bool:
+        return self.function == "poly" and self.coef0 >= 0.0 and not is_sparse(X)
+
     def rounding(self, X: Samples, gram: FloatArray) -> FloatArray:
         """Return how far the values of :meth:`gram` can be from the true ones.
 
@@ -198,16 +227,20 @@ class Kernel:
         Returns
         -------
         rounding : ndarray of shape (n_samples,)
-            ``|gram[i, j] - K(x_i, x_j)| <= rounding[i] * rounding[j]``. 0 for precomputed and
-            callable kernels, whose numbers are taken at their word.
+            ``|gram[i, j] - K(x_i, x_j)| <= rounding[i] * rounding[j]``. Precomputed and callable
+            kernels are taken at their word, up to the last digit and what they lack of symmetry.
         """
         with np.errstate(over="ignore"):
             return self._rounding(X, gram)
 
     def _rounding(self, X: Samples, gram: FloatArray) -> FloatArray:
         n_samples = gram.shape[0]
-        if self.function == "precomputed" or callable(self.function):
-            return np.zeros(n_samples)
+        roots = np.sqrt(np.maximum(gram.diagonal(), 0.0))
+        if callable(self.function):
+            return np.sqrt(UNIT) * roots
+        if self.function == "precomputed":
+            asymmetry = _largest_asymmetry(np.ascontiguousarray(X))
+            return np.sqrt(UNIT) * roots + np.sqrt(0.5 * asymmetry)
         values = _EXP_ROUNDINGS * UNIT
         if self.function == "rbf":
             return np.full(n_samples, np.sqrt(values + _distance_rounding(X, self.gamma)))
@@ -215,7 +248,6 @@ class Kernel:
         products = np.sqrt(accumulated(_longest_row(X) + 2)) * lengths
         if self.function == "linear":
             return products
-        roots = np.sqrt(np.maximum(gram.diagonal(), 0.0))
         if self.function == "poly":
             # (gamma |x||z| + |coef0|)^degree is at most the product of such roots.
             sizes = (self.gamma * lengths**2 + abs(self.coef0)) ** (0.5 * self.degree)
@@ -303,11 +335,133 @@ class Kernel:
         scores = np.zeros((X.shape[0], n_functions))
         if n_centres == 0:
             return scores
+        if self._has_anchor(centres) and not is_sparse(X):
+            return self._anchored_scores(X, centres, coef)
         for rows in _row_blocks(X.shape[0], n_centres):
             block = X[rows]
             values = block if self.function == "precomputed" else self.between(block, centres)
             scores[rows] = values @ coef.T
         return scores
+
+    def _anchored_scores(self, X: FloatArray, centres: FloatArray, coef: FloatArray) -> FloatArray:
+        """The scores seen from the mean of the centres, and what that leaves out."""
+        anchor = _Anchor(self, centres.mean(axis=0))
+        total = np.array([math.fsum(row.tolist()) for row in coef])
+        shift = np.array([exact_dot(row, anchor.shifts(centres)) for row in coef])
+        scores = np.empty((X.shape[0], coef.shape[0]))
+        for rows in _row_blocks(X.shape[0], centres.shape[0]):
+            values = self._finite(anchor.between(X[rows], centres))
+            scores[rows] = values @ coef.T
+            scores[rows] += np.outer(anchor.shifts(X[rows]) + anchor.value, total) + shift
+        return scores
+
+
+@dataclass(frozen=True)
+class AnchoredGram:
+    """A Gram matrix seen from an anchor m.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_samples)
+        ``K(x, z) - K(x, m) - K(m, z) + K(m, m)``.
+    rounding : ndarray of shape (n_samples,)
+        ``values[i, j]`` is off by at most ``rounding[i] * rounding[j]``.
+    shifts : ndarray of shape (n_samples,)
+        ``K(x, m) - K(m, m)``: an intercept b for `values` is ``b - sum_i a_i y_i shifts[i]`` for
+        the kernel itself.
+    """
+
+    values: FloatArray
+    rounding: FloatArray
+    shifts: FloatArray
+
+
+class _Anchor:
+    """A point m from which a polynomial kernel ``(gamma <x, z> + coef0)^degree`` is seen.
+
+    With ``x = m + s``, ``z = m + t``: ``gamma <x, z> + coef0 = A + B_x + B_z + D``, where
+    ``A = gamma |m|^2 + coef0``, ``B_x = gamma <s, m>`` and ``D = gamma <s, t>``.
+    """
+
+    def __init__(self, kernel: Kernel, point: FloatArray) -> None:
+        self._point = point
+        self._gamma = kernel.gamma
+        self._degree = int(kernel.degree)
+        self._base = kernel.gamma * exact_dot(point, point) + kernel.coef0
+        self.value = float(self._base**self._degree)
+
+    def _pulls(self, X: FloatArray) -> FloatArray:
+        return self._gamma * ((X - self._point) @ self._point)
+
+    def between(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+        """Kernel values of all pairs, seen from m."""
+        values = np.ascontiguousarray((X - self._point) @ (Z - self._point).T)
+        values *= self._gamma
+        _anchor_powers(values, self._pulls(X), self._pulls(Z), self._base, self._degree)
+        return values
+
+    def shifts(self, X: FloatArray) -> FloatArray:
+        """``K(x, m) - K(m, m)``, with the digits of the widest floating-point type there is."""
+        point = self._point.astype(np.longdouble)
+        pulls = np.longdouble(self._gamma) * ((X.astype(np.longdouble) - point) @ point)
+        base = np.longdouble(self._base)
+        return np.asarray(pulls * _power_quotient(base + pulls, base, self._degree), np.float64)
+
+    def rounding(self, X: FloatArray) -> FloatArray:
+        """How far off :meth:`between` can be for two samples, at most: the same for all."""
+        longest = float(_row_norms(X - self._point).max(initial=0.0))
+        pull = self._gamma * longest * float(np.linalg.norm(self._point))
+        size = np.array([[self._gamma * longest**2]])
+        _anchor_powers(size, np.array([pull]), np.array([pull]), self._base, self._degree)
+        n_operations = X.shape[1] + 6 * self._degree + 8
+        return np.full(X.shape[0], np.sqrt(accumulated(n_operations) * float(size[0, 0])))
+
+
+def _power_quotient(a: Any, b: Any, degree: int) -> Any:
+    """``(a^degree - b^degree) / (a - b)``, as a sum."""
+    total = np.zeros_like(a)
+    power = np.ones_like(a)
+    for _ in range(degree):
+        total = b * total + power
+        power = power * a
+    return total
+
+
+@njit(cache=True)
+def _anchor_powers(
+    values: FloatArray, pulls: FloatArray, other_pulls: FloatArray, base: float, degree: int
+) -> None:
+    """Changes `values` in place: from D to the polynomial kernel seen from its anchor.
+
+    With ``P = A + B_x``, ``Q = A + B_z``, ``S = A + B_x + B_z`` and the quotients
+    ``d(p; a, b) = (a^p - b^p) / (a - b)``, ``d(p) = a^(p-1) + b d(p-1)``, it is
+
+        (S + D)^p - P^p - Q^p + A^p = D d(p; S + D, S) + B_x B_z h(p),
+        h(p) = d(p-1; S, P) + d(p-1; S, Q) + A h(p-1),  h(1) = 0:
+
+    sums of terms of the size of the result instead of differences of large powers.
+    """
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            product = values[i, j]
+            p = base + pulls[i]
+            q = base + other_pulls[j]
+            s = p + other_pulls[j]
+            moved = s + product
+            whole = 0.0
+            with_p = 0.0
+            with_q = 0.0
+            mixed = 0.0
+            power = 1.0
+            power_moved = 1.0
+            for _ in range(degree):
+                mixed = with_p + with_q + base * mixed
+                whole = s * whole + power_moved
+                with_p = p * with_p + power
+                with_q = q * with_q + power
+                power *= s
+                power_moved *= moved
+            values[i, j] = product * whole + pulls[i] * other_pulls[j] * mixed
 
 
 def _row_norms(X: Samples) -> FloatArray:

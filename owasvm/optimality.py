@@ -46,8 +46,12 @@ _WORTH_INFEASIBLE = 1e-7
 # A classifier that is worse than none by less than this, relatively, is as good.
 _SAME = 1e-9
 _NOISE = 1e-12
+# Nor is one of which rounding leaves in doubt whether it is, within this share.
+_CLOSE = 1e-6
 # Rounding of the costs themselves: quantifier, normalisation, C.
 _COST_ROUNDINGS = 16
+# Rounding of the shifts of an anchored kernel, which are computed with more digits and rounded.
+_SHIFT_ROUNDINGS = 2
 # Share of the gap asked for that plain products may lose to rounding before better ones are made.
 _PLAIN_SHARE = 0.05
 
@@ -136,8 +140,7 @@ def _from_coefficients(problem: OWAProblem, coef: FloatArray, careful: bool) -> 
     else:
         scores = problem.gram @ signed
         error = accumulated(signed.size + 1) * reach * norms
-    if problem.gram_rounding is not None:
-        error = error + problem.gram_rounding * float(problem.gram_rounding @ sizes)
+    error = error + problem.entry_rounding * float(problem.entry_rounding @ sizes)
     terms = signed * scores
     squared_norm, sum_error = sum_with_error(terms)
     norm_error = float(sizes @ error) + sum_error + UNIT * float(np.abs(terms).sum())
@@ -396,6 +399,19 @@ def _as_stored(problem: OWAProblem, choice: _Choice) -> _Choice:
     return _choose(problem, choice.found, choice.coef, intercept)
 
 
+def _intercept_error(problem: OWAProblem, chosen: _Choice) -> float:
+    """What the intercept for the kernel as given can be off by, and a sum that is not quite 0."""
+    assert problem.shifts is not None
+    signed = problem.y * chosen.coef
+    given = exact_dot(-signed, problem.shifts, chosen.intercept)
+    total, error = sum_with_error(signed)
+    return float(
+        UNIT * (abs(given) + abs(chosen.intercept))
+        + _SHIFT_ROUNDINGS * UNIT * (np.abs(signed) @ np.abs(problem.shifts))
+        + (abs(total) + error) * np.abs(problem.shifts).max()
+    )
+
+
 def judge(
     problem: OWAProblem,
     dual: FloatArray,
@@ -487,29 +503,36 @@ def _judge(
     return _certify(problem, chosen, bound, bound_error)
 
 
+def _objective_error(problem: OWAProblem, chosen: _Choice) -> float:
+    """How far off rounding can have left the objective of a classifier as it is stored."""
+    loss = chosen.value - 0.5 * chosen.found.squared_norm
+    error = 0.5 * chosen.found.norm_error + _loss_error(
+        problem, chosen.found, chosen.intercept, chosen.deviations, abs(loss)
+    )
+    if problem.shifts is not None:
+        error += problem.costs.total * _intercept_error(problem, chosen)
+    return error
+
+
 def _certify(
     problem: OWAProblem, chosen: _Choice, bound: float, bound_error: float
 ) -> Certificate:
     """The certificate of a classifier, given a lower bound and how much too large it can be."""
     chosen = _as_stored(problem, chosen)
+    objective_error = _objective_error(problem, chosen)
     alone, enough = _intercept_alone(problem)
-    # Where w is stored itself, w = 0 costs no proof, and says better than noise that it is 0.
-    as_good = _SAME if chosen.found.weight is None else -_NOISE
-    if not chosen.value <= enough * (1.0 + as_good):
+    # Where w is stored itself, w = 0 costs no proof, and says better than noise that it is 0. A
+    # classifier that rounding does not tell from w = 0 is not worth more than that either.
+    as_good = _SAME if chosen.found.weight is None and problem.is_definite else -_NOISE
+    in_doubt = min(objective_error, _CLOSE * max(1.0, enough))
+    if not chosen.value + in_doubt <= enough * (1.0 + as_good):
         chosen = _as_stored(problem, _nothing(problem, chosen.coef, alone))
-    loss = chosen.value - 0.5 * chosen.found.squared_norm
-    objective_error = 0.5 * chosen.found.norm_error + _loss_error(
-        problem, chosen.found, chosen.intercept, chosen.deviations, abs(loss)
-    )
-    if problem.origin is not None and chosen.found.weight is None:
-        # The intercept for the samples as given has digits of the size of what was subtracted.
-        size = np.sqrt(chosen.found.squared_norm) * float(np.linalg.norm(problem.origin))
-        objective_error += problem.costs.total * 2.0 * UNIT * (abs(chosen.intercept) + size)
+        objective_error = _objective_error(problem, chosen)
     rounding = bound_error + objective_error
     proven = -np.inf
     if problem.is_definite and np.isfinite(bound - rounding):
-        # No objective is negative.
-        proven = max(bound - rounding, 0.0)
+        # No objective is negative; what ours can be off by belongs to the gap all the same.
+        proven = max(bound - bound_error, 0.0) - objective_error
     if proven > chosen.value:
         # A contradiction proves that something is not what it should be, and nothing else.
         proven = -np.inf
@@ -624,7 +647,9 @@ def certificate(
         + 0.5 * found.norm_error
         + _loss_error(problem, found, b, chosen.deviations, abs(chosen.value))
     )
-    proven = max(bound - rounding, 0.0) if problem.is_definite else -np.inf
+    proven = -np.inf
+    if problem.is_definite:
+        proven = max(bound - bound_error, 0.0) - (rounding - bound_error)
     return Certificate(
         chosen.value, proven, feasible, float(intercept), chosen.deviations, found.weight, rounding
     )

@@ -4,6 +4,10 @@ A model file is a skops archive: a zip file with the structure of the model as J
 in numpy's format, without pickled objects. :func:`load` looks at the names of all types in the
 file first and refuses the file, before anything of it is built, unless all of them are owasvm's
 own, plain values, arrays and matrices, or estimators of scikit-learn.
+
+How much a file unpacks to is measured before it is unpacked, and what comes out is checked before
+it is handed over: types, shapes, indices, finite numbers. A file that was damaged or made up is an
+error of one line, not a crash.
 """
 
 from __future__ import annotations
@@ -20,14 +24,18 @@ from pathlib import Path
 from typing import Any
 
 import owasvm
+from owasvm._archive import CARD, SCHEMA, TooLargeError, check_archive, read_card
 from owasvm._extras import require
 from owasvm._files import replaced
 
-__all__ = ["ModelFileError", "load", "read_metadata", "save"]
+__all__ = ["MAX_BYTES", "ModelFileError", "ModelSizeError", "load", "read_metadata", "save"]
 
 FORMAT = 1
 
-_CARD = "owasvm.json"
+#: Most bytes that a model file may have, packed and unpacked, unless the caller allows more.
+MAX_BYTES = 2**30
+
+_BLOCK = 1 << 20
 _PURPOSE = "Saving and loading models"
 # Beyond skops's own list of harmless types (values, containers, numpy arrays, the estimators of
 # scikit-learn), which has no type that acts while it is built.
@@ -40,10 +48,16 @@ _TRUSTED = (
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
 )
+# Their compiled code follows indices out of the file without looking where they lead.
+_UNCHECKED = ("sklearn.tree._tree.Tree",)
 
 
 class ModelFileError(ValueError):
     """A file is no model that may be loaded, or a model cannot be saved."""
+
+
+class ModelSizeError(ModelFileError):
+    """A model file is larger than the caller allows, or unpacks to more."""
 
 
 def save(
@@ -101,13 +115,19 @@ def save(
             f"running foreign code: it holds {', '.join(refused)}. Use named weights and kernels."
         )
     with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as members:
-        members.writestr(_CARD, json.dumps(card, indent=2))
+        members.writestr(CARD, json.dumps(card, indent=2))
     with replaced(path) as stream:
         stream.write(archive.getbuffer())
 
 
-def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
+def load(
+    path: str | os.PathLike[str], *, trusted: Iterable[str] = (), max_bytes: int = MAX_BYTES
+) -> Any:
     """Read a classifier from a file, running no code of the file.
+
+    Everything that predictions use is checked first: shapes that belong together, finite numbers,
+    indices within their matrices. Of the other steps of a pipeline that holds for scalers; steps
+    of other kinds are built from whole arrays, but not checked against each other.
 
     Parameters
     ----------
@@ -116,6 +136,8 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
     trusted : iterable of str, default=()
         Full names of further types that may be built, for pipelines with steps of other
         packages. Name only what you know: these types can run code.
+    max_bytes : int, default=2**30
+        Most bytes that the file may have, and may unpack to.
 
     Returns
     -------
@@ -125,32 +147,38 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
     Raises
     ------
     ModelFileError
-        The file is no model file, or holds types that are not trusted.
+        The file is no model file, holds types that are not trusted, is larger than allowed, or
+        its model is damaged.
     """
-    data, _ = _contents(path)
+    data, card = _contents(path, max_bytes)
     skops_io = require("skops.io", _PURPOSE)
+    _parsed(path, lambda: check_archive(data, max_bytes))
     also_trusted = tuple(trusted)
     refused = _parsed(path, lambda: _refused(skops_io, data, also_trusted))
     if refused:
         raise ModelFileError(
             f"{path} was not loaded: it holds {', '.join(refused)}, which owasvm does not trust, "
-            "because building them may run foreign code."
+            "because building them may run foreign code or crash."
         )
     model = _parsed(
         path, lambda: _restored(skops_io.loads(data, trusted=[*_TRUSTED, *also_trusted]))
     )
-    if _classifier(model) is None:
+    classifier = _classifier(model)
+    if classifier is None:
         raise ModelFileError(f"{path} holds a {type(model).__name__}, not a classifier of owasvm.")
+    _check(path, model, classifier, card, max_bytes)
     return model
 
 
-def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Read what a model file says about its model, without loading the model.
 
     Parameters
     ----------
     path : path-like
         A file of :func:`save`.
+    max_bytes : int, default=2**30
+        Most bytes that the file may have, and may unpack to.
 
     Returns
     -------
@@ -162,9 +190,9 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     ModelFileError
-        The file is no model file.
+        The file is no model file, or larger than allowed.
     """
-    return _contents(path)[1]
+    return _contents(path, max_bytes)[1]
 
 
 def _card(model: Any, metadata: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -258,15 +286,54 @@ def _changed(solutions: Any, change: Callable[[Any], Any]) -> Any:
 def _refused(skops_io: Any, data: bytes, also_trusted: tuple[str, ...]) -> list[str]:
     """Names of the types in an archive that may not be built; nothing is built to find out."""
     untrusted = set(skops_io.get_untrusted_types(data=data))
-    return sorted(untrusted - set(_TRUSTED) - set(also_trusted))
+    return sorted((untrusted | _unchecked(data)) - set(_TRUSTED) - set(also_trusted))
 
 
-def _contents(path: str | os.PathLike[str]) -> tuple[bytes, dict[str, Any]]:
+def _unchecked(data: bytes) -> set[str]:
+    """Names of the types in an archive that skops trusts, although their content can crash."""
+    with zipfile.ZipFile(io.BytesIO(data)) as members:
+        schema = json.loads(members.read(SCHEMA))
+    found = set()
+    rest = [schema]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, dict):
+            found.add(f"{node.get('__module__')}.{node.get('__class__')}")
+            rest.extend(node.values())
+        elif isinstance(node, list):
+            rest.extend(node)
+    return found & set(_UNCHECKED)
+
+
+def _check(
+    path: str | os.PathLike[str],
+    model: Any,
+    classifier: Any,
+    card: Mapping[str, Any],
+    max_bytes: int,
+) -> None:
+    """Refuse a model that is damaged, or another one than the file says."""
+    from owasvm._model_checks import check_model
+
+    try:
+        check_model(model, classifier, max_bytes)
+        if card.get("model") != type(classifier).__name__:
+            raise ValueError(f"it is a {type(classifier).__name__}, not a {card.get('model')}")
+        if card.get("classes") != classifier.classes_.tolist():
+            raise ValueError("its labels are not those that the file announces")
+    except Exception as error:
+        # Like bytes, objects from anywhere fail in any way when they are looked at.
+        raise ModelFileError(
+            f"{path} was not loaded: its model is damaged ({_one_line(error)})."
+        ) from error
+
+
+def _contents(path: str | os.PathLike[str], max_bytes: int) -> tuple[bytes, dict[str, Any]]:
     """The bytes of a model file, and its card."""
-    data = Path(path).read_bytes()
-    card = _parsed(path, lambda: _read_card(data))
+    data = _read(path, max_bytes)
+    card = _parsed(path, lambda: read_card(data, max_bytes))
     if not isinstance(card, dict):
-        raise ModelFileError(f"{path} is no model file of owasvm: its {_CARD} is no table.")
+        raise ModelFileError(f"{path} is no model file of owasvm: its {CARD} is no table.")
     if card.get("format") != FORMAT:
         raise ModelFileError(
             f"{path} has model format {card.get('format')!r}, this version of owasvm reads "
@@ -275,15 +342,29 @@ def _contents(path: str | os.PathLike[str]) -> tuple[bytes, dict[str, Any]]:
     return data, card
 
 
-def _read_card(data: bytes) -> Any:
-    with zipfile.ZipFile(io.BytesIO(data)) as members:
-        return json.loads(members.read(_CARD))
+def _read(path: str | os.PathLike[str], max_bytes: int) -> bytes:
+    """The bytes of a file, which may turn out to be endless."""
+    data = bytearray()
+    with Path(path).open("rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        while size <= max_bytes and (block := stream.read(_BLOCK)):
+            data += block
+            size = max(size, len(data))
+    if size > max_bytes:
+        raise ModelSizeError(
+            f"{path} was not loaded: it is larger than the {max_bytes} bytes allowed by max_bytes."
+        )
+    return bytes(data)
 
 
 def _parsed(path: str | os.PathLike[str], parse: Callable[[], Any]) -> Any:
     """What a parser makes of a file; whatever it stumbles over makes the file no model."""
     try:
         return parse()
+    except TooLargeError as error:
+        raise ModelSizeError(
+            f"{path} was not loaded: {error} (max_bytes; raise it only for files you trust)."
+        ) from error
     except Exception as error:
         # Bytes from anywhere fail in any way: no zip file, no JSON, missing keys, wrong types.
         raise ModelFileError(f"{path} is no model file of owasvm ({_one_line(error)}).") from error

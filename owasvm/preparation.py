@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from owasvm._threads import blas_threads
 from owasvm.kernels import Kernel, is_sparse
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import exact_dot, is_semidefinite
@@ -40,6 +39,7 @@ class PreparedSamples:
     gram: FloatArray | None = None
     gram_rounding: FloatArray | None = None
     origin: FloatArray | None = None
+    shifts: FloatArray | None = None
     known_definite: bool | None = None
     rows: FloatArray | sp.csr_matrix | None = None
 
@@ -52,6 +52,7 @@ class PreparedSamples:
             self.gram,
             self.gram_rounding,
             self.origin,
+            self.shifts,
             self.known_definite,
         )
 
@@ -64,17 +65,20 @@ class PreparedSamples:
 
     def as_given(self, y: FloatArray, solution: Solution) -> Solution:
         """The solution with the intercept for the samples as they were given."""
-        weight = self.weight(y, solution)
-        if self.origin is None or weight is None:
-            return solution
-        return replace(solution, intercept=exact_dot(-weight, self.origin, solution.intercept))
+        return self._with_intercept(y, solution, -1.0)
 
     def as_moved(self, y: FloatArray, solution: Solution) -> Solution:
         """The other way round: a solution to start from."""
+        return self._with_intercept(y, solution, 1.0)
+
+    def _with_intercept(self, y: FloatArray, solution: Solution, sign: float) -> Solution:
+        b = solution.intercept
+        if self.shifts is not None:
+            b = exact_dot(sign * y * solution.dual, self.shifts, b)
         weight = self.weight(y, solution)
-        if self.origin is None or weight is None:
-            return solution
-        return replace(solution, intercept=exact_dot(weight, self.origin, solution.intercept))
+        if self.origin is not None and weight is not None:
+            b = exact_dot(sign * weight, self.origin, b)
+        return replace(solution, intercept=b)
 
 
 def linear_samples(X: Samples) -> PreparedSamples:
@@ -100,25 +104,33 @@ def _moved(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
     """The samples of a kernel model; without a Gram matrix where a linear kernel needs none."""
-    origin = None
+    anchored = kernel.anchored(X)
+    if anchored is not None:
+        return PreparedSamples(
+            gram=anchored.values,
+            gram_rounding=anchored.rounding,
+            shifts=anchored.shifts,
+            known_definite=True,
+        )
+    rows = shifts = None
     if kernel.function == "linear":
         if X.shape[0] >= X.shape[1]:
             return linear_samples(X)
+        rows = X
         if not is_sparse(X):
-            X, origin = _moved(X)
-    # How much work a kernel given as a function is, only its author knows.
-    work = np.inf if callable(kernel.function) else float(X.shape[0]) ** 2 * X.shape[1]
-    with blas_threads(work):
-        gram = kernel.gram(X)
-        rounding = kernel.rounding(X, gram)
+            rows, origin = _moved(X)
+            X, shifts = rows, rows @ origin
+    gram = kernel.gram(X)
+    rounding = kernel.rounding(X, gram)
     definite = kernel.is_definite
     if definite is None:
-        with blas_threads(float(X.shape[0]) ** 3):
-            definite = is_semidefinite(gram)
+        # Numbers that somebody else computed are what they are; ours are known up to rounding.
+        ours = isinstance(kernel.function, str) and kernel.function != "precomputed"
+        definite = is_semidefinite(gram, rounding if ours else None)
     return PreparedSamples(
         gram=gram,
         gram_rounding=rounding,
-        origin=origin,
+        shifts=shifts,
         known_definite=definite,
-        rows=X if kernel.function == "linear" else None,
+        rows=rows,
     )

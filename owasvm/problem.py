@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import eigsh
 
-from owasvm.rounding import exact_dot, is_semidefinite
+from owasvm.rounding import UNIT, exact_dot, is_semidefinite
 from owasvm.weights import Quantifier, is_convex, owa_weights, share_function, weights_in_order
 
 FloatArray = NDArray[np.float64]
@@ -107,6 +107,10 @@ class RankCosts:
         assert self.sample_weight is not None
         return self.C * weights_in_order(self._share, self.sample_weight[order])
 
+    def of_equal_masses(self, number: int, mass: float) -> FloatArray:
+        """Ascending costs when the total sample weight is spread over equal masses."""
+        return self.C * weights_in_order(self._share, np.full(number, mass))
+
     def largest_first(self, order: IntArray) -> FloatArray:
         """Costs of the ``order.size`` largest deviations, ``order[0]`` the largest of all."""
         if self.ascending is not None:
@@ -151,12 +155,14 @@ class OWAProblem:
     gram : ndarray of shape (n_samples, n_samples) or None
         Kernel values ``K(x_i, x_j)``, symmetric. Exactly one of `features` and `gram` is given.
     gram_rounding : ndarray of shape (n_samples,) or None, default=None
-        ``gram[i, j]`` is off by at most ``gram_rounding[i] * gram_rounding[j]``; None when the
-        kernel values are what they are.
+        ``gram[i, j]`` is off by at most ``gram_rounding[i] * gram_rounding[j]``; None for kernel
+        values that are exact but for their last digit.
     origin : ndarray of shape (n_features,) or None, default=None
-        What was subtracted from the samples as they were given, rounding included, before
-        `features`, or `gram` of a linear kernel, was formed. The intercept of a solution belongs
-        to the samples that were moved.
+        What was subtracted from the samples as they were given to make `features`. The intercept
+        of a solution belongs to the samples that were moved.
+    shifts : ndarray of shape (n_samples,) or None, default=None
+        The same for a Gram matrix: the intercept b of a solution is
+        ``b - sum_i a_i y_i shifts[i]`` for the kernel as it was given.
     known_definite : bool or None, default=None
         Whether the kernel is positive semi-definite. None: looked at when it is first asked for.
 
@@ -177,6 +183,7 @@ class OWAProblem:
     gram: FloatArray | None = None
     gram_rounding: FloatArray | None = None
     origin: FloatArray | None = None
+    shifts: FloatArray | None = None
     known_definite: bool | None = None
 
     def __post_init__(self) -> None:
@@ -211,6 +218,11 @@ class OWAProblem:
             if sp.issparse(features):
                 return np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel())
             return np.sqrt(np.einsum("ij,ij->i", features, features))
+
+    @cached_property
+    def entry_rounding(self) -> FloatArray:
+        """What each sample contributes to the rounding of a Gram matrix, see `gram_rounding`."""
+        return np.sqrt(UNIT) * self.norms if self.gram_rounding is None else self.gram_rounding
 
     @cached_property
     def largest_norm(self) -> float:
@@ -285,7 +297,10 @@ class OWAProblem:
             return self, np.arange(self.n_samples)
         counts, unit = _whole_numbers(mass)
         index = np.repeat(np.arange(self.n_samples), counts)
-        costs = RankCosts(index.size, self.costs.weights, self.costs.alpha, self.costs.C * unit)
+        # The share function of the sample weights, not the family for as many copies: families
+        # that depend on the number of samples would give other weights.
+        charged = self.costs.of_equal_masses(index.size, unit)
+        costs = RankCosts(index.size, charged, None, float(charged.mean()))
         copied = replace(
             self,
             y=self.y[index],
@@ -293,6 +308,7 @@ class OWAProblem:
             features=None if self.features is None else self.features[index],
             gram=None if self.gram is None else self.gram[np.ix_(index, index)],
             gram_rounding=None if self.gram_rounding is None else self.gram_rounding[index],
+            shifts=None if self.shifts is None else self.shifts[index],
         )
         return copied, index
 

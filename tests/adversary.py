@@ -9,6 +9,7 @@ broke. What it relies on is evaluated on the data as given, with twice the digit
 from __future__ import annotations
 
 import multiprocessing
+import re
 import time
 import traceback
 import warnings
@@ -59,6 +60,11 @@ GRACE = 2.0
 # Seconds for a fit without a time limit, and beyond GRACE for one that is to be given up.
 PATIENCE = 30.0
 GIVE_UP = 6.0
+
+# What a user can change: a message that names none of it has no remedy.
+_USER_TERMS = re.compile(
+    r"\b(X|C|alpha|gamma|degree|coef0|kernel|weights?|sample_weight|class|classes|features?|matrix)\b"
+)
 
 CLASSES = {"OWASVC": OWASVC, "LinearOWASVC": LinearOWASVC}
 
@@ -178,7 +184,7 @@ def _about_error(problem: HostileProblem, error: BaseException) -> Iterator[tupl
     frames = traceback.extract_tb(error.__traceback__)
     origin = frames[-1].filename.replace("\\", "/") if frames else ""
     on_purpose = "/owasvm/" in origin or "/sklearn/utils/" in origin
-    if not isinstance(error, ValueError) or not on_purpose or len(str(error)) < 20:
+    if not (isinstance(error, ValueError) and on_purpose and _USER_TERMS.search(str(error))):
         yield "exception", f"{line} (from {origin.rsplit('/', 1)[-1]})"
         return
     if problem.refusable or ExactProblem(problem).is_overflowing:
@@ -199,7 +205,7 @@ def _about_numbers(
     if bound > objective:
         yield "bound above objective", f"bound {bound!r}, objective {objective!r} ({status})"
     coefficients, intercept = stored_classifier(problem, estimator, exact)
-    stored = exact.value(coefficients, intercept)
+    stored = exact.value(coefficients, intercept, allowing=False)
     if not np.isfinite(stored):
         # Beyond the range of the wide numbers: nothing can be said.
         return
@@ -264,6 +270,8 @@ def _about_predictions(
     else:
         radius = float(np.linalg.norm(X - X.mean(axis=0), axis=1).max())
         width = 1.0 + float(np.sqrt(estimator.gamma_)) * radius
+        # Of features so large that a distance overflows, no kernel value is left but 0 and 1.
+        width = min(width, 1.0 / EPS)
         reach = np.abs(coefficients).sum() * width + abs(intercept)
     slack = 1e-7 * max(1.0, float(size)) + 8.0 * EPS * terms * reach
     excess = np.abs(given - scores) - slack

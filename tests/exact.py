@@ -145,12 +145,12 @@ class ExactProblem:
         """Decision values without intercept."""
         return dot(self.X if self.is_linear else self.gram, coefficients)
 
-    def half_squared_norm(self, coefficients: Any, scores: Wide) -> Wide:
+    def half_squared_norm(self, coefficients: Any, scores: Wide, *, allowing: bool) -> Wide:
         """``1/2 |w|^2``, larger by what rounding of a given matrix can have taken away."""
         if self.is_linear:
             return inner(coefficients, coefficients) * 0.5
         norm = inner(coefficients, scores) * 0.5
-        if self.allowance:
+        if self.allowance and allowing:
             norm = norm + inner(coefficients, coefficients) * (0.5 * self.allowance)
         return norm
 
@@ -167,10 +167,15 @@ class ExactProblem:
             return self.costs
         return Wide(weights_in_order(self.share, self.mass[order])) * self.C
 
-    def value(self, coefficients: Any, intercept: Any) -> float:
-        """The objective of a classifier."""
+    def value(self, coefficients: Any, intercept: Any, *, allowing: bool = True) -> float:
+        """The objective of a classifier.
+
+        `allowing` for the rounding of a given kernel matrix is fair to a bound that a rival's
+        value is held against; the objective of a fitted classifier is what it is.
+        """
         scores = self.scores(coefficients)
-        return float(self.half_squared_norm(coefficients, scores) + self.loss(scores, intercept))
+        norm = self.half_squared_norm(coefficients, scores, allowing=allowing)
+        return float(norm + self.loss(scores, intercept))
 
     def value_of_kernel_form(self, signed: FloatArray, intercept: Any) -> float:
         """The objective of ``w = sum_i signed_i phi(x_i)``, for linear kernels too."""
@@ -210,7 +215,7 @@ class ExactProblem:
         found = [Wide(place) - offset for place in places[np.argsort(losses)[:2]]]
         if intercept is not None:
             found.append(Wide(intercept))
-        norm = self.half_squared_norm(coefficients, scores)
+        norm = self.half_squared_norm(coefficients, scores, allowing=True)
         values = [float(norm + self.loss(scores, candidate)) for candidate in found]
         best = int(np.argmin(values))
         return values[best], found[best], scores

@@ -246,17 +246,16 @@ def _random_sample_weight(
     """Sample weights; both classes keep some."""
     n_samples = y.size
     kind = str(rng.choice(["whole", "fractional", "tiny", "huge", "wide"]))
-    if kind == "whole":
-        mass = rng.integers(0, 4, n_samples).astype(float)
+    factor = {"tiny": 1e-9, "huge": 1e9}.get(kind, 1.0)
+    if kind == "whole" or (not convex and rng.random() < 0.8):
+        mass = factor * rng.integers(0, 4, n_samples)
         for label in (-1.0, 1.0):
             # Zero means absence, but not of a whole class.
-            mass[np.flatnonzero(y == label)[0]] = 1.0
+            mass[np.flatnonzero(y == label)[0]] = factor
     else:
-        factor = {"fractional": 1.0, "tiny": 1e-9, "huge": 1e9}
+        mass = factor * (rng.random(n_samples) + 0.01)
         if kind == "wide":
             mass = 10.0 ** rng.uniform(-6, 6, n_samples)
-        else:
-            mass = factor[kind] * (rng.random(n_samples) + 0.01)
         if not convex:
             # Falling weights write sample weights out as copies, which these do not allow.
             refusable.append("sample weights that are no copies")

@@ -17,6 +17,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from owasvm import OWASVC, LinearOWASVC
+from owasvm.loss import hinge_deviations
 from owasvm.weights import owa_weights
 from tests import adversary
 from tests.adversary import (
@@ -330,6 +331,9 @@ class TestVerdict:
         # Raised by numpy, not by us: no remedy.
         leaked = _raised(lambda: np.zeros(3) + np.zeros(4))
         assert _kinds(problem, None, error=leaked) == {"exception"}
+        # Raised by us, about something the user never passed.
+        inner = _raised(lambda: hinge_deviations(np.array([np.nan]), np.ones(1)))
+        assert _kinds(problem, None, error=inner) == {"exception"}
         refused = _raised(lambda: LinearOWASVC(weights=np.ones(3)).fit(problem.X, problem.y))
         assert _kinds(problem, None, error=refused) == {"refused"}
         assert _kinds(replace(problem, refusable=("why",)), None, error=refused) == set()

@@ -272,12 +272,15 @@ def test_the_traps_would_close(saved, trace):
     """Who trusts the type of the file runs its code: the refusals above are not vacuous."""
 
     def change(schema):
-        schema["content"]["content"]["gamma_"] = OUTSIDERS["object"]
+        schema["content"]["content"]["extra_"] = OUTSIDERS["object"]
         return schema
 
+    model = OWASVC().fit(X, y)
+    model.extra_ = 1.0
+    persistence.save(model, saved)
     rewrite(saved, change)
     model = persistence.load(saved, trusted=["trap_module.Thing"])
-    assert trace.exists() and type(model.gamma_).__name__ == "Thing"
+    assert trace.exists() and type(model.extra_).__name__ == "Thing"
 
 
 def test_dumped_foreign_object_is_refused(tmp_path, trace):

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import bz2
-import gzip
 import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
 
 from owasvm.cli._errors import UsageError, one_line
+from owasvm.cli._sources import MAX_DATA_BYTES, OPENERS, Source, in_words, size, source_of
 from owasvm.cli._svmlight import SvmlightData, read_svmlight
 from owasvm.cli._tables import TableData, read_csv, read_parquet, separator_of
 
@@ -30,16 +27,12 @@ _SUFFIXES = {
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
 }
-_OPENERS: dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-}
 _SVMLIGHT_LINE = re.compile(r"[-+]?[\d.][^\s:]*(\s+(\d+|qid):\S+)+\s*(#.*)?$")
 _SAMPLE_CHARACTERS = 1 << 20
+_LONGEST_FIRST_LINE = 1 << 26
 
 #: For the epilog of commands that read data.
-MANUAL = """\
+MANUAL = f"""\
 data files:
   CSV       The first line names the columns. The separator is guessed (comma,
             semicolon, tab, bar or spaces) unless --separator is given. Errors
@@ -48,7 +41,8 @@ data files:
   svmlight  Lines 'label index:value ...', as LIBSVM reads and writes them.
   The format follows from the name or, failing that, from the content; --format
   settles it. Text files may be compressed (.gz, .bz2, .xz). Features must be
-  finite numbers: nothing missing, no text.
+  finite numbers: nothing missing, no text. A pipe is read to its end. No more
+  than {in_words(MAX_DATA_BYTES)} are read, unpacked, unless --max-size allows it.
 """
 
 
@@ -60,6 +54,7 @@ class ReadingOptions:
     separator: str | None
     decimal: str
     has_header: bool
+    max_bytes: int
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -86,6 +81,14 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the CSV file has no line of names; its columns are called 1, 2, 3 ...",
     )
+    group.add_argument(
+        "--max-size",
+        type=size,
+        metavar="SIZE",
+        default=MAX_DATA_BYTES,
+        help="most bytes to read, unpacked, such as 500M or 20G "
+        f"(default: {in_words(MAX_DATA_BYTES)})",
+    )
 
 
 def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
@@ -95,17 +98,14 @@ def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
         separator=None if arguments.separator is None else separator_of(arguments.separator),
         decimal=arguments.decimal,
         has_header=not arguments.no_header,
+        max_bytes=arguments.max_size,
     )
 
 
 def read_data(path: Path, options: ReadingOptions) -> TableData | SvmlightData:
     """Read a data file of any of the formats."""
     try:
-        if not path.exists():
-            raise UsageError(f"there is no file {path}")
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder, not a data file")
-        return _read(path, options)
+        return _read(source_of(path, options.max_bytes), options)
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is not UTF-8 text ({one_line(error.reason)}); convert it, or give --format"
@@ -115,21 +115,23 @@ def read_data(path: Path, options: ReadingOptions) -> TableData | SvmlightData:
         raise UsageError(f"cannot read {path}: {reason}") from error
 
 
-def _read(path: Path, options: ReadingOptions) -> TableData | SvmlightData:
+def _read(source: Source, options: ReadingOptions) -> TableData | SvmlightData:
+    path = source.path
     chosen = options.format or _format_by_name(path)
-    if chosen == "parquet" or (chosen is None and _starts_like_parquet(path)):
-        return read_parquet(path)
-    sample = _sample(path)
+    if chosen == "parquet" or (chosen is None and _starts_like_parquet(source)):
+        return read_parquet(source)
+    sample = _sample(source)
     if not sample.strip():
         raise UsageError(f"{path} is empty")
+    if "\0" in sample:
+        raise UsageError(f"{path} is no text: it holds bytes of value 0")
     if chosen == "svmlight" or (chosen is None and looks_like_svmlight(sample)):
-        with _opened(path) as stream:
-            return read_svmlight(path, stream)
+        return read_svmlight(source)
     if chosen == "csv" and options.format is None and looks_like_svmlight(sample):
         raise UsageError(
             f"{path} looks like an svmlight file in spite of its name: --format svmlight"
         )
-    return read_csv(path, sample, options.separator, options.decimal, options.has_header)
+    return read_csv(source, sample, options.separator, options.decimal, options.has_header)
 
 
 def looks_like_svmlight(sample: str) -> bool:
@@ -140,23 +142,25 @@ def looks_like_svmlight(sample: str) -> bool:
 
 
 def _format_by_name(path: Path) -> str | None:
-    name = path.with_suffix("") if path.suffix.lower() in _OPENERS else path
+    name = path.with_suffix("") if path.suffix.lower() in OPENERS else path
     return _SUFFIXES.get(name.suffix.lower())
 
 
-def _starts_like_parquet(path: Path) -> bool:
-    with path.open("rb") as stream:
+def _starts_like_parquet(source: Source) -> bool:
+    with source.raw() as stream:
         return stream.read(4) == b"PAR1"
 
 
-def _opened(path: Path) -> IO[bytes]:
-    """The bytes of a file, decompressed."""
-    opener = _OPENERS.get(path.suffix.lower(), Path.open)
-    return cast("IO[bytes]", opener(path, "rb"))
-
-
-def _sample(path: Path) -> str:
-    """The beginning of a text file, in whole lines."""
-    with io.TextIOWrapper(_opened(path), encoding="utf-8-sig") as stream:
-        text = stream.read(_SAMPLE_CHARACTERS)
-    return text if len(text) < _SAMPLE_CHARACTERS else text.rpartition("\n")[0] or text
+def _sample(source: Source) -> str:
+    """The beginning of a text file, in whole lines, at least one that is not blank."""
+    with io.TextIOWrapper(source.unpacked(), encoding="utf-8-sig") as stream:
+        text = stream.read(_SAMPLE_CHARACTERS).lstrip("\r\n")
+        while "\n" not in text.strip("\n") and (more := stream.read(_SAMPLE_CHARACTERS)):
+            text = (text + more).lstrip("\r\n")
+            if len(text) > _LONGEST_FIRST_LINE:
+                raise UsageError(
+                    f"the first line of {source.path} has more than {_LONGEST_FIRST_LINE} "
+                    "characters; is it a table?"
+                )
+        is_whole = not stream.read(1)
+    return text if is_whole else text.rpartition("\n")[0]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from owasvm.cli._errors import UsageError, one_line
 from owasvm.cli._labels import as_labels
+from owasvm.cli._numbers import LARGEST_NUMBER, TOO_LARGE
+from owasvm.cli._sources import Source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,13 +58,22 @@ class SvmlightData:
         """
         if self.starts_with_zero and not starts_with_zero:
             raise UsageError(f"{self.path} has a feature 0, but the model counts them from 1")
-        matrix = self.matrix if starts_with_zero else self.matrix[:, 1:]
+        matrix = self.matrix if starts_with_zero else self._counted_from_one()
         if n_features is not None:
             matrix = self._fitted_to(matrix, n_features)
         if matrix.shape[1] == 0:
             raise UsageError(f"{self.path} has no features, labels only")
         is_small = matrix.shape[0] * matrix.shape[1] <= _DENSE_ENTRIES
         return matrix.toarray() if is_small else matrix
+
+    def _counted_from_one(self) -> Any:
+        """The matrix without its column 0, which is empty.
+
+        A slice would take memory for every column up to the largest index.
+        """
+        indices = self.matrix.indices - 1
+        shape = (self.matrix.shape[0], self.matrix.shape[1] - 1)
+        return type(self.matrix)((self.matrix.data, indices, self.matrix.indptr), shape=shape)
 
     def _fitted_to(self, matrix: Any, n_features: int) -> Any:
         """The matrix with as many columns as the model expects; missing ones are zero."""
@@ -81,24 +92,31 @@ def is_sparse(samples: Any) -> bool:
     return hasattr(samples, "indptr")
 
 
-def read_svmlight(path: Path, stream: IO[bytes]) -> SvmlightData:
+def read_svmlight(source: Source) -> SvmlightData:
     """Read an svmlight file."""
     import numpy as np
     from sklearn.datasets import load_svmlight_file
 
+    path = source.path
     try:
-        matrix, targets = load_svmlight_file(stream, zero_based=True)
+        with source.unpacked() as stream:
+            matrix, targets = load_svmlight_file(stream, zero_based=True)
     except (ValueError, IndexError, OverflowError) as error:
         raise UsageError(
             f"{path} is no svmlight file, lines of 'label index:value ...': {one_line(error)}"
         ) from error
     if targets.size == 0:
         raise UsageError(f"{path} has no samples")
-    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    largest = matrix.shape[1] - 1
+    if 8 * largest > source.max_bytes:
+        raise source.too_large(f"{largest} features, more numbers than fit into ")
+    # Not a number compares as false.
+    bad = np.flatnonzero(~(np.abs(matrix.data) <= LARGEST_NUMBER))
     if bad.size:
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right"))
+        number = matrix.data[bad[0]]
+        fault = TOO_LARGE if np.isfinite(number) else "which is not a finite number"
         raise UsageError(
-            f"{path}: feature {matrix.indices[bad[0]]} in row {row} is "
-            f"{matrix.data[bad[0]]}, which is not a finite number"
+            f"{path}: feature {matrix.indices[bad[0]]} in row {row} is {number}, {fault}"
         )
     return SvmlightData(path, matrix, targets)

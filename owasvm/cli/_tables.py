@@ -6,14 +6,16 @@ import csv
 import re
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from owasvm._extras import require
 from owasvm.cli._errors import UsageError, listing, one_line, what_there_is
 from owasvm.cli._labels import as_labels
+from owasvm.cli._numbers import LARGEST_NUMBER, TOO_LARGE
+from owasvm.cli._sources import Source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +83,8 @@ class TableData:
                 f"{self.path}: column {name!r} holds {series.dtype}, not numbers; encode it, or "
                 "leave it out with --drop"
             )
-        bad = ~np.isfinite(values)
+        # Not a number compares as false.
+        bad = ~(np.abs(values) <= LARGEST_NUMBER)
         if bad.any():
             row = int(np.argmax(bad))
             raise UsageError(
@@ -115,9 +118,14 @@ def _as_numbers(series: Any) -> NDArray[np.float64] | None:
 
 def _complaint(series: Any, row: int, number: float) -> str:
     """What is wrong with a cell."""
+    import numpy as np
     import pandas as pd
 
     raw = series.iloc[row]
+    if np.isfinite(number):
+        return f"is {number}, {TOO_LARGE}"
+    if not pd.api.types.is_scalar(raw):
+        return f"holds a {type(raw).__name__}, not a number; leave the column out with --drop"
     if pd.isna(raw):
         return "is empty; fill it in, or leave the row or the column (--drop) out"
     shown = repr(raw if len(str(raw)) <= _LONGEST_VALUE else f"{str(raw)[:_LONGEST_VALUE]}...")
@@ -132,26 +140,41 @@ def _complaint(series: Any, row: int, number: float) -> str:
     return f"is {shown if isinstance(raw, str) else number}, not a finite number"
 
 
-def read_parquet(path: Path) -> TableData:
+def read_parquet(source: Source) -> TableData:
     """Read a Parquet file."""
     pandas = require("pandas", "Reading Parquet files")
     arrow = require("pyarrow", "Reading Parquet files")
     try:
-        frame = pandas.read_parquet(path, engine="pyarrow")
+        with source.raw() as stream:
+            _check_parquet(source, stream)
+            stream.seek(0)
+            frame = pandas.read_parquet(stream, engine="pyarrow")
     except (arrow.ArrowException, ValueError) as error:
-        raise UsageError(f"{path} is no Parquet file: {one_line(error)}") from error
+        raise UsageError(f"{source.path} is no Parquet file: {one_line(error)}") from error
     frame.columns = [str(name) for name in frame.columns]
-    return _checked(path, frame)
+    return _checked(source.path, frame)
+
+
+def _check_parquet(source: Source, stream: IO[bytes]) -> None:
+    """Refuse a table that is larger in memory than allowed, or names a column twice."""
+    parquet = require("pyarrow.parquet", "Reading Parquet files")
+    metadata = parquet.read_metadata(stream)
+    # Runs of equal values take no room in the file.
+    if 8 * metadata.num_rows * metadata.num_columns > source.max_bytes:
+        raise source.too_large(
+            f"{metadata.num_rows} rows and {metadata.num_columns} columns, more than "
+        )
+    _check_unique(source.path, metadata.schema.to_arrow_schema().names)
 
 
 def read_csv(
-    path: Path, sample: str, separator: str | None, decimal: str, has_header: bool
+    source: Source, sample: str, separator: str | None, decimal: str, has_header: bool
 ) -> TableData:
     """Read a CSV file.
 
     Parameters
     ----------
-    path : Path
+    source : Source
         The file, possibly compressed.
     sample : str
         Its first lines.
@@ -162,16 +185,17 @@ def read_csv(
     has_header : bool
         Whether the first line names the columns.
     """
+    path = source.path
     pandas = require("pandas", "Reading CSV files")
     used = separator or guessed_separator(sample) or ","
     if has_header:
         _check_header(path, sample, used)
     try:
-        with warnings.catch_warnings():
+        with source.unpacked() as stream, warnings.catch_warnings():
             # Lines longer than the first would lose their end with no more than a warning.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             frame = pandas.read_csv(
-                path,
+                stream,
                 sep=used,
                 decimal=decimal,
                 header=0 if has_header else None,
@@ -204,10 +228,15 @@ def _checked(path: Path, frame: Any) -> TableData:
         raise UsageError(f"{path} has no columns")
     if len(frame) == 0:
         raise UsageError(f"{path} names columns, but has no rows")
-    repeated = [name for name, count in Counter(frame.columns).items() if count > 1]
+    _check_unique(path, frame.columns)
+    return TableData(path, frame)
+
+
+def _check_unique(path: Path, names: Iterable[str]) -> None:
+    """Refuse a name that is there twice; columns without a name are another matter."""
+    repeated = [name for name, count in Counter(names).items() if name and count > 1]
     if repeated:
         raise UsageError(f"{path} has several columns called {listing(repeated)}")
-    return TableData(path, frame)
 
 
 def _check_header(path: Path, sample: str, separator: str) -> None:
@@ -219,9 +248,7 @@ def _check_header(path: Path, sample: str, separator: str) -> None:
             f"the first line of {path} has numbers where the names of the columns should be; "
             "with --no-header the columns are called 1, 2, 3 ..."
         )
-    repeated = [name for name, count in Counter(names).items() if name and count > 1]
-    if repeated:
-        raise UsageError(f"{path} has several columns called {listing(repeated)}")
+    _check_unique(path, names)
 
 
 def _check_single_column(path: Path, sample: str, used: str) -> None:

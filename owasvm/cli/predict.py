@@ -13,7 +13,9 @@ from owasvm._files import replaced
 from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
 from owasvm.cli._errors import UsageError, check_output
 from owasvm.cli._matching import Matched, match
+from owasvm.cli._sources import in_words, size
 from owasvm.cli._svmlight import is_sparse
+from owasvm.persistence import MAX_BYTES as MAX_MODEL_BYTES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +38,9 @@ the output:
   one column 'decision' for two classes (positive values speak for the second),
   one column 'decision CLASS' a class for more (the largest wins). CSV, or
   Parquet if the name ends in .parquet or .pq.
+  Labels are written as they were learnt. If they come from strangers and the
+  CSV file is meant for a spreadsheet, add --escape-formulas: a label such as
+  '=HYPERLINK(...)' would be run by it.
 
 Loading a model file runs no code, wherever the file comes from.
 
@@ -44,6 +49,7 @@ examples:
   owasvm predict patients.skops new.csv --decision --output - | head
 """
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _BLOCK_ENTRIES = 2**22
 
 
@@ -62,20 +68,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--decision", action="store_true", help="write the decision values as well"
     )
+    parser.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="put an apostrophe before predictions that a spreadsheet would run as formulas: "
+        "text that starts with = + - @ or a tab (CSV only)",
+    )
+    parser.add_argument(
+        "--max-model-size",
+        type=size,
+        metavar="SIZE",
+        default=MAX_MODEL_BYTES,
+        help="most bytes that the model file may unpack to, such as 500M or 20G "
+        f"(default: {in_words(MAX_MODEL_BYTES)})",
+    )
     add_reading_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Load, read, predict, write, report."""
     options = reading_options(arguments)
+    if arguments.escape_formulas and _is_parquet(arguments.output):
+        raise UsageError("--escape-formulas is for CSV; cells of Parquet files hold no formulas")
     if arguments.output != "-":
         check_output(Path(arguments.output), arguments.model, arguments.data)
-    model, metadata = _loaded(arguments.model)
+    model, metadata = _loaded(arguments.model, arguments.max_model_size)
     matched = match(read_data(arguments.data, options), model, metadata)
-    values = _decision_values(model, matched.samples, bool(metadata.get("is_sparse")))
+    values = _applied(model, matched.samples, bool(metadata.get("is_sparse")), arguments)
     chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
     predictions = model.classes_[chosen]
-    columns: dict[str, Any] = {"prediction": predictions}
+    shown = _escaped(predictions) if arguments.escape_formulas else predictions
+    columns: dict[str, Any] = {"prediction": shown}
     if arguments.decision:
         columns.update(_decision_columns(values, model.classes_))
     _write(columns, arguments.output)
@@ -88,14 +111,43 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
+def _loaded(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:
     """The model, and what 'fit' noted about its data."""
     from owasvm import persistence
 
-    if not path.is_file():
+    if not path.exists():
         raise UsageError(f"there is no model file {path}")
-    metadata = persistence.read_metadata(path).get("metadata")
-    return persistence.load(path), metadata if isinstance(metadata, dict) else {}
+    if not path.is_file():
+        raise UsageError(f"{path} is no file, hence no model file")
+    try:
+        metadata = persistence.read_metadata(path, max_bytes=max_bytes).get("metadata")
+        model = persistence.load(path, max_bytes=max_bytes)
+    except persistence.ModelSizeError as error:
+        raise UsageError(f"{error} The option is --max-model-size.") from error
+    return model, metadata if isinstance(metadata, dict) else {}
+
+
+def _applied(
+    model: Any, samples: Any, trained_on_sparse: bool, arguments: argparse.Namespace
+) -> NDArray[np.float64]:
+    """Decision values, if the model has any for these samples."""
+    import numpy as np
+
+    failure = f"{arguments.model} cannot be applied to {arguments.data}"
+    try:
+        values = _decision_values(model, samples, trained_on_sparse)
+    except MemoryError:
+        raise
+    except Exception as error:
+        # The steps of a pipeline come out of a file, and fail as they like.
+        raise UsageError(f"{failure}: {type(error).__name__}: {error}") from error
+    n_classes = model.classes_.size
+    if values.shape != (samples.shape[0],) + ((n_classes,) if n_classes > 2 else ()):
+        raise UsageError(f"{failure}: its decision values have the shape {values.shape}")
+    without_value = np.isnan(values).reshape(samples.shape[0], -1).any(axis=1)
+    if without_value.any():
+        raise UsageError(f"{failure}: row {int(without_value.argmax()) + 1} has no decision value")
+    return values
 
 
 def _decision_values(model: Any, samples: Any, trained_on_sparse: bool) -> NDArray[np.float64]:
@@ -118,6 +170,18 @@ def _decision_columns(values: NDArray[np.float64], classes: NDArray[Any]) -> dic
     return {f"decision {label}": values[:, column] for column, label in enumerate(classes)}
 
 
+def _escaped(predictions: NDArray[Any]) -> list[Any]:
+    """Predictions that a spreadsheet shows as they are; numbers need no protection."""
+    return [
+        f"'{label}" if isinstance(label, str) and label.startswith(_FORMULA_STARTS) else label
+        for label in predictions.tolist()
+    ]
+
+
+def _is_parquet(output: str) -> bool:
+    return Path(output).suffix.lower() in _PARQUET_SUFFIXES
+
+
 def _accuracy(predictions: NDArray[Any], matched: Matched) -> str:
     """The share of rows predicted right, of those that have a label."""
     truth = matched.truth
@@ -138,7 +202,7 @@ def _write(columns: dict[str, Any], output: str) -> None:
         sys.stdout.write(frame.to_csv(index=False, lineterminator="\n"))
         return
     buffer = io.BytesIO()
-    if Path(output).suffix.lower() in _PARQUET_SUFFIXES:
+    if _is_parquet(output):
         require("pyarrow", "Writing Parquet files")
         frame.to_parquet(buffer, index=False, engine="pyarrow")
     else:

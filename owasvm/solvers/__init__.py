@@ -150,8 +150,12 @@ def solve(
     run = _model(name, verbose) if name in _MODELS else import_module(_LOADERS[name]).solve
     # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
     silent = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
-    threads = blas_threads(newton_work(problem))
-    with _logging(verbose), threads, silent, noted_interrupts() as notes:
+    with (
+        _logging(verbose),
+        silent,
+        blas_threads(newton_work(problem)),
+        noted_interrupts() as notes,
+    ):
         if time_limit is not None and name not in _MODELS:
             import_module("owasvm.solvers._compilation").compile_for(problem, run)
         if problem.is_definite:

@@ -95,8 +95,8 @@ class CentredData:
         self._eigen_error += (
             accumulated(self.y.size + 8) * largest_norm**2 * float(self.emphases.sum())
         )
-        if self.problem.gram_rounding is not None:
-            self._eigen_error += float(self.emphases @ self.problem.gram_rounding**2)
+        if self.problem.gram is not None:
+            self._eigen_error += float(self.emphases @ self.problem.entry_rounding**2)
         # Samples that all coincide leave no curvature to bound: any value is valid then.
         scale = float(self.norms.max()) ** 2 * float(self.emphases.max())
         self._floor = max(1e-12 * scale, 1e-300)
@@ -249,8 +249,8 @@ class Frame:
         problem = self.data.problem
         sizes = np.abs(coef)
         errors = accumulated(2 * coef.size + 8) * problem.norms * float(problem.norms @ sizes)
-        if problem.gram_rounding is not None:
-            errors = errors + problem.gram_rounding * float(problem.gram_rounding @ sizes)
+        if problem.gram is not None:
+            errors = errors + problem.entry_rounding * float(problem.entry_rounding @ sizes)
         return errors + self._score_error * float(np.abs(coordinates[1:]).sum())
 
     def offsets(self, coordinates: FloatArray) -> FloatArray:
