@@ -269,15 +269,17 @@ class _NamedShare:
     def __call__(self, t: ArrayLike) -> FloatArray:
         points = _checked_points(t)
         shares = _REGISTRY[self.family].share(points, self.shape)
-        # Scalar and array functions may round the two sides of G(1) = 1 differently.
-        return np.where(points == 1.0, 1.0, np.clip(shares, 0.0, 1.0))
+        # Scalar and array functions may round differently, which shows at G(0) = 0, G(1) = 1.
+        inside = (points > 0.0) & (points < 1.0)
+        return np.where(inside, np.clip(shares, 0.0, 1.0), points)
 
     def weights(self, slices: _Slices) -> FloatArray:
         """S * (G(after) - G(before)) of every slice, without cancellation."""
         # Empty slices at the end 0 divide 0 by 0; logarithms of 0 are meant.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             weights = _REGISTRY[self.family].weights(slices, self.shape)
-        return np.where(slices.amount > 0.0, weights, 0.0)
+        # So do slices whose share of the total is below the smallest number.
+        return np.where((slices.amount > 0.0) & (slices.after > 0.0), weights, 0.0)
 
 
 @dataclass(frozen=True)
@@ -617,7 +619,11 @@ def weights_in_order(share: Share, sample_weight: ArrayLike) -> FloatArray:
     array([0.536, 0.636, 0.828, 2.   ])
     """
     amount = _checked_vector(sample_weight, "sample_weight", None)
-    return _weights_of_slices(share, _weighted_slices(amount))
+    # The unit of the sample weights does not matter; a power of two changes it without rounding,
+    # and weights near the ends of the range of doubles neither vanish nor overflow on the way.
+    _, exponent = math.frexp(float(amount.max()))
+    scaled = np.ldexp(amount, -exponent)
+    return np.ldexp(_weights_of_slices(share, _weighted_slices(scaled)), exponent)
 
 
 def _weights_of_slices(share: Share, slices: _Slices) -> FloatArray:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -231,6 +231,7 @@ def test_max_entropy_orness_of_a_fractional_total(total, alpha):
 
 @no_deadline
 @given(family=st.sampled_from(FAMILIES), alpha=alphas, n=st.integers(2, 60))
+@example(family="max-entropy", alpha=0.24619924939039184, n=13)
 def test_share_function_and_weights_agree(family, alpha, n):
     share = share_function(family, alpha, total=n)
     values = share(np.arange(n + 1) / n)
@@ -600,3 +601,16 @@ def test_is_convex_measures_the_distance_to_the_convex_hull(weights, tol):
 @given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=40).filter(any))
 def test_sorted_weights_are_convex(values):
     assert is_convex(sorted(values), tol=0.0)
+
+
+@pytest.mark.parametrize("family, alpha", [("basic", 0.6), ("quadratic", 0.2), ("trimmed", 0.4)])
+def test_sample_weights_at_the_ends_of_the_range_of_doubles(family, alpha):
+    share = share_function(family, alpha)
+    ordinary = weights_in_order(share, [1.0, 3.0, 2.0])
+    for unit in (2.0**-1060, 2.0**1015):
+        scaled = weights_in_order(share, np.array([1.0, 3.0, 2.0]) * unit)
+        assert_allclose(scaled / unit, ordinary, rtol=1e-3)
+    # Samples that weigh nothing beside the others; warnings are errors here.
+    mixed = weights_in_order(share, [1e300, 1e-300, 1e300, 1e-300])
+    assert_allclose(mixed[::2], weights_in_order(share, [1e300, 1e300]))
+    assert np.all(np.abs(mixed[1::2]) <= 1e-100)
