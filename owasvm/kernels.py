@@ -130,7 +130,7 @@ def _variance(X: Samples, sample_weight: FloatArray | None) -> float:
     share_of_entry = shares[entries.row]
     mean = float(share_of_entry @ entries.data)
     share_of_zeros = max(1.0 - float(share_of_entry.sum()), 0.0)
-    return float(share_of_entry @ (entries.data - mean) ** 2) + share_of_zeros * mean**2
+    return float(share_of_entry @ (entries.data - mean) ** 2) + share_of_zeros * mean * mean
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Kernel:
             anchor = _Anchor(self, X.mean(axis=0))
             values = self._finite(anchor.between(X, X))
             _mirror(values)
-            return AnchoredGram(values, anchor.rounding(X), anchor.shifts(X))
+            return AnchoredGram(values, anchor.rounding(X), anchor.shifts(X), anchor.value)
 
     def _has_anchor(self, X: Samples) -> bool:
         return self.function == "poly" and self.coef0 >= 0.0 and not is_sparse(X)
@@ -345,7 +345,8 @@ class Kernel:
 
     def _anchored_scores(self, X: FloatArray, centres: FloatArray, coef: FloatArray) -> FloatArray:
         """The scores seen from the mean of the centres, and what that leaves out."""
-        anchor = _Anchor(self, centres.mean(axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            anchor = _Anchor(self, centres.mean(axis=0))
         total = np.array([math.fsum(row.tolist()) for row in coef])
         shift = np.array([exact_dot(row, anchor.shifts(centres)) for row in coef])
         scores = np.empty((X.shape[0], coef.shape[0]))
@@ -367,13 +368,16 @@ class AnchoredGram:
     rounding : ndarray of shape (n_samples,)
         ``values[i, j]`` is off by at most ``rounding[i] * rounding[j]``.
     shifts : ndarray of shape (n_samples,)
-        ``K(x, m) - K(m, m)``: an intercept b for `values` is ``b - sum_i a_i y_i shifts[i]`` for
-        the kernel itself.
+        ``K(x, m) - K(m, m)``.
+    constant : float
+        ``K(m, m)``. An intercept b for `values` is ``b - sum_i a_i y_i (shifts[i] + constant)``
+        for the kernel itself; ``sum_i a_i y_i`` is 0 but for rounding.
     """
 
     values: FloatArray
     rounding: FloatArray
     shifts: FloatArray
+    constant: float
 
 
 class _Anchor:
@@ -388,7 +392,7 @@ class _Anchor:
         self._gamma = kernel.gamma
         self._degree = int(kernel.degree)
         self._base = kernel.gamma * exact_dot(point, point) + kernel.coef0
-        self.value = float(self._base**self._degree)
+        self.value = float(np.float64(self._base) ** self._degree)
 
     def _pulls(self, X: FloatArray) -> FloatArray:
         return self._gamma * ((X - self._point) @ self._point)

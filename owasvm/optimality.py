@@ -28,7 +28,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm.intercept import best_intercept
-from owasvm.loss import hinge_deviations
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import (
     UNIT,
@@ -52,6 +51,7 @@ _CLOSE = 1e-6
 _COST_ROUNDINGS = 16
 # Rounding of the shifts of an anchored kernel, which are computed with more digits and rounded.
 _SHIFT_ROUNDINGS = 2
+_CONSTANT_ROUNDINGS = 100
 # Share of the gap asked for that plain products may lose to rounding before better ones are made.
 _PLAIN_SHARE = 0.05
 
@@ -184,7 +184,7 @@ def _dual_norm(problem: OWAProblem, coef: FloatArray, found: _Evaluated) -> tupl
     # w was computed from the coefficients, with a sum over the samples for every feature.
     off = accumulated(coef.size + 2) * float(np.abs(coef) @ problem.norms)
     length = np.sqrt(found.squared_norm)
-    return found.squared_norm, found.norm_error + 2.0 * length * off + off**2
+    return found.squared_norm, found.norm_error + 2.0 * length * off + off * off
 
 
 def _proven_bound(
@@ -273,7 +273,10 @@ def objective(
     objective : float
     deviations : ndarray of shape (n_samples,)
     """
-    deviations = hinge_deviations(scores + intercept, problem.y)
+    deviations = np.maximum(1.0 - problem.y * (scores + intercept), 0.0)
+    if not np.isfinite(squared_norm + deviations.sum()):
+        # A classifier that overflows is as bad as any.
+        return np.inf, deviations
     order = np.argsort(deviations, kind="stable")
     loss = float(problem.costs.in_order(order) @ deviations[order])
     return 0.5 * squared_norm + loss, deviations
@@ -402,13 +405,14 @@ def _as_stored(problem: OWAProblem, choice: _Choice) -> _Choice:
 def _intercept_error(problem: OWAProblem, chosen: _Choice) -> float:
     """What the intercept for the kernel as given can be off by, and a sum that is not quite 0."""
     assert problem.shifts is not None
-    signed = problem.y * chosen.coef
-    given = exact_dot(-signed, problem.shifts, chosen.intercept)
+    shifts, signed = problem.shifts, problem.y * chosen.coef
+    given = shifts.moved(signed, chosen.intercept, -1.0)
     total, error = sum_with_error(signed)
+    sizes = np.abs(shifts.values)
     return float(
         UNIT * (abs(given) + abs(chosen.intercept))
-        + _SHIFT_ROUNDINGS * UNIT * (np.abs(signed) @ np.abs(problem.shifts))
-        + (abs(total) + error) * np.abs(problem.shifts).max()
+        + _SHIFT_ROUNDINGS * UNIT * (np.abs(signed) @ sizes)
+        + (abs(total) + error) * (sizes.max() + _CONSTANT_ROUNDINGS * UNIT * shifts.constant)
     )
 
 

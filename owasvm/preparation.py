@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from owasvm._threads import blas_threads
 from owasvm.kernels import Kernel, is_sparse
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.problem import KernelShifts, OWAProblem, RankCosts
 from owasvm.rounding import exact_dot, is_semidefinite
 from owasvm.solution import Solution
 
@@ -39,7 +40,7 @@ class PreparedSamples:
     gram: FloatArray | None = None
     gram_rounding: FloatArray | None = None
     origin: FloatArray | None = None
-    shifts: FloatArray | None = None
+    shifts: KernelShifts | None = None
     known_definite: bool | None = None
     rows: FloatArray | sp.csr_matrix | None = None
 
@@ -74,7 +75,7 @@ class PreparedSamples:
     def _with_intercept(self, y: FloatArray, solution: Solution, sign: float) -> Solution:
         b = solution.intercept
         if self.shifts is not None:
-            b = exact_dot(sign * y * solution.dual, self.shifts, b)
+            b = self.shifts.moved(y * solution.dual, b, sign)
         weight = self.weight(y, solution)
         if self.origin is not None and weight is not None:
             b = exact_dot(sign * weight, self.origin, b)
@@ -104,12 +105,19 @@ def _moved(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
     """The samples of a kernel model; without a Gram matrix where a linear kernel needs none."""
+    # How much work a kernel given as a function is, only its author knows.
+    work = np.inf if callable(kernel.function) else float(X.shape[0]) ** 2 * max(X.shape)
+    with blas_threads(work):
+        return _kernel_samples(kernel, X)
+
+
+def _kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
     anchored = kernel.anchored(X)
     if anchored is not None:
         return PreparedSamples(
             gram=anchored.values,
             gram_rounding=anchored.rounding,
-            shifts=anchored.shifts,
+            shifts=KernelShifts(anchored.shifts, anchored.constant),
             known_definite=True,
         )
     rows = shifts = None
@@ -119,7 +127,7 @@ def kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
         rows = X
         if not is_sparse(X):
             rows, origin = _moved(X)
-            X, shifts = rows, rows @ origin
+            X, shifts = rows, KernelShifts(rows @ origin)
     gram = kernel.gram(X)
     rounding = kernel.rounding(X, gram)
     definite = kernel.is_definite

@@ -141,6 +141,27 @@ def _n_slices(mass: FloatArray) -> int:
 
 
 @dataclass(frozen=True, eq=False)
+class KernelShifts:
+    """What a kernel lost when its feature space was moved to an anchor.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,)
+        ``K(x_i, m) - K(m, m)``, m the anchor.
+    constant : float, default=0.0
+        ``K(m, m)``; counts only as far as the coefficients do not sum to 0 exactly.
+    """
+
+    values: FloatArray
+    constant: float = 0.0
+
+    def moved(self, signed: FloatArray, intercept: float, sign: float) -> float:
+        """``intercept + sign * sum_i signed_i K(x_i, m)``, rounded once."""
+        factors = np.concatenate((self.values, np.full(signed.size, self.constant)))
+        return exact_dot(sign * np.tile(signed, 2), factors, intercept)
+
+
+@dataclass(frozen=True, eq=False)
 class OWAProblem:
     """An OWA-SVM, ready for a solver.
 
@@ -160,9 +181,8 @@ class OWAProblem:
     origin : ndarray of shape (n_features,) or None, default=None
         What was subtracted from the samples as they were given to make `features`. The intercept
         of a solution belongs to the samples that were moved.
-    shifts : ndarray of shape (n_samples,) or None, default=None
-        The same for a Gram matrix: the intercept b of a solution is
-        ``b - sum_i a_i y_i shifts[i]`` for the kernel as it was given.
+    shifts : KernelShifts or None, default=None
+        The same for a Gram matrix.
     known_definite : bool or None, default=None
         Whether the kernel is positive semi-definite. None: looked at when it is first asked for.
 
@@ -183,7 +203,7 @@ class OWAProblem:
     gram: FloatArray | None = None
     gram_rounding: FloatArray | None = None
     origin: FloatArray | None = None
-    shifts: FloatArray | None = None
+    shifts: KernelShifts | None = None
     known_definite: bool | None = None
 
     def __post_init__(self) -> None:
@@ -308,7 +328,9 @@ class OWAProblem:
             features=None if self.features is None else self.features[index],
             gram=None if self.gram is None else self.gram[np.ix_(index, index)],
             gram_rounding=None if self.gram_rounding is None else self.gram_rounding[index],
-            shifts=None if self.shifts is None else self.shifts[index],
+            shifts=None
+            if self.shifts is None
+            else KernelShifts(self.shifts.values[index], self.shifts.constant),
         )
         return copied, index
 

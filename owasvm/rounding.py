@@ -44,7 +44,7 @@ def accumulated(n_operations: int) -> float:
 
 def sum_with_error(values: FloatArray) -> tuple[float, float]:
     """Sum of many numbers and a bound on its error."""
-    if values.size <= _EXACT_TERMS:
+    if values.size <= _EXACT_TERMS and np.all(np.isfinite(values)):
         total = math.fsum(values.tolist())
         return total, UNIT * abs(total)
     return float(values.sum()), accumulated(_PAIRWISE_ROUNDINGS) * float(np.abs(values).sum())
@@ -74,7 +74,7 @@ def exact_dot(a: FloatArray, b: FloatArray, start: float = 0.0) -> float:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         product, error = _product_and_error(a, b)
-    if not np.all(np.isfinite(error)):
+    if not np.all(np.isfinite(error)) or not np.isfinite(start):
         return float(a @ b) + start
     return math.fsum([start, *product.tolist(), *error.tolist()])
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from owasvm._threads import blas_threads
 from owasvm.estimators._base import KernelOWAClassifier, Samples
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.kernels import KernelFunction
@@ -225,7 +224,4 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.random_state = random_state
 
     def _prepared(self, X: Samples) -> PreparedSamples:
-        # How much work a kernel given as a function is, only its author knows.
-        work = np.inf if callable(self.kernel) else float(X.shape[0]) ** 2 * X.shape[1]
-        with blas_threads(work):
-            return kernel_samples(self._kernel, X)
+        return kernel_samples(self._kernel, X)
