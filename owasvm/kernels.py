@@ -179,7 +179,7 @@ class Kernel:
             matrix.
         """
         if self.function == "precomputed":
-            return _symmetric(self._finite(X))
+            return _symmetric(X)
         if callable(self.function):
             return _symmetric(self.between(X, None))
         if self.function == "rbf":
@@ -239,7 +239,10 @@ class Kernel:
         if callable(self.function):
             return np.sqrt(UNIT) * roots
         if self.function == "precomputed":
-            asymmetry = _largest_asymmetry(np.ascontiguousarray(X))
+            # What was left as it is has no asymmetry beyond this, and what was not is far above.
+            asymmetry = _ROUNDING * float(roots.max(initial=0.0)) ** 2
+            if gram is not X:
+                asymmetry = _largest_asymmetry(np.ascontiguousarray(X))
             return np.sqrt(UNIT) * roots + np.sqrt(0.5 * asymmetry)
         values = _EXP_ROUNDINGS * UNIT
         if self.function == "rbf":
@@ -266,18 +269,16 @@ class Kernel:
 
     def _finite(self, values: FloatArray) -> FloatArray:
         """The values, or an error that says how to keep them finite."""
-        # Nothing else is as fast at finding what is not finite, and large numbers do no harm.
+        # Sums of rows find what is not finite faster than a look at every entry.
         with np.errstate(over="ignore", invalid="ignore"):
-            total = float(np.sum(np.abs(values), initial=0.0))
+            total = float(np.max(np.abs(values @ np.ones(values.shape[1])), initial=0.0))
         if total <= _LARGEST_TOTAL:
             return values
         remedy = "Scale the features, for example with sklearn.preprocessing.StandardScaler"
         if self.function == "poly":
             remedy += ", or take a smaller degree or gamma"
-        if self.function == "precomputed":
-            remedy = "Divide the matrix by its largest entry, and multiply C by it"
         raise ValueError(
-            f"The values of the kernel {self.function!r} overflow: they sum to {total:.3g}. "
+            f"The values of the kernel {self.function!r} overflow: a row sums to {total:.3g}. "
             f"{remedy}."
         )
 

@@ -47,13 +47,13 @@ _SAME = 1e-9
 _NOISE = 1e-12
 # Nor is one of which rounding leaves in doubt whether it is, within this share.
 _CLOSE = 1e-6
+# A dual point may exceed what it may sum to by this share, and be as unbalanced. The bound pays.
+_NEARLY = 1e-12
 # Rounding of the costs themselves: quantifier, normalisation, C.
 _COST_ROUNDINGS = 16
 # Rounding of the shifts of an anchored kernel, which are computed with more digits and rounded.
 _SHIFT_ROUNDINGS = 2
 _CONSTANT_ROUNDINGS = 100
-# Share of the gap asked for that plain products may lose to rounding before better ones are made.
-_PLAIN_SHARE = 0.05
 
 __all__ = [
     "Certificate",
@@ -205,7 +205,7 @@ def _proven_bound(
     error = (
         total_error
         + 0.5 * norm_error
-        + accumulated(4 * coef.size + _COST_ROUNDINGS) * charged
+        + (accumulated(4 * coef.size + _COST_ROUNDINGS) + _NEARLY) * charged
         + missing
         + reach * (np.sqrt(squared_norm) + 0.5 * reach)
     )
@@ -300,6 +300,14 @@ def _polymatroid_excess(costs: RankCosts, dual: FloatArray) -> float:
     if np.any(totals[~counted] > 0.0):
         return np.inf
     return float(np.max(totals[counted] / bounds[counted], initial=0.0))
+
+
+def _is_nearly_feasible(problem: OWAProblem, dual: FloatArray) -> bool:
+    """Whether a point is as good as feasible: what it lacks is charged to its bound."""
+    total = float(dual.sum())
+    if not dual.min(initial=0.0) >= 0.0 or abs(float(problem.y @ dual)) > _NEARLY * total:
+        return False
+    return _polymatroid_excess(problem.costs, dual) <= 1.0 + _NEARLY
 
 
 def feasible_dual(
@@ -455,17 +463,15 @@ def judge(
         Leave the intercept as it is when the gap with it is larger than this: solvers ask for a
         certificate more often than they need the last digit of it.
     tol : float or None, default=None
-        The gap asked for. Where the rounding of plain products would use up a good part of it,
-        products are computed with twice the digits.
+        The gap asked for. Where only the rounding of plain products stands in its way, products
+        are computed with twice the digits.
 
     Returns
     -------
     certificate : Certificate
     """
     found = _judge(problem, dual, intercept, weight, coef, intercept_within, careful=False)
-    if tol is None or problem.gram is None or not np.isfinite(found.lower_bound):
-        return found
-    if found.rounding <= _PLAIN_SHARE * tol * max(1.0, abs(found.objective)):
+    if tol is None or problem.gram is None or not found.is_limited(tol):
         return found
     return _judge(problem, dual, intercept, weight, coef, intercept_within, careful=True)
 
@@ -483,10 +489,11 @@ def _judge(
     guess = 0.0 if intercept is None else float(intercept)
     given = np.asarray(dual, dtype=np.float64)
     at_given = _evaluate(problem, given, careful)
-    feasible = feasible_dual(problem, given, 1.0 - y * (at_given.scores + guess))
-    at_feasible = at_given
-    if not np.array_equal(feasible, given):
-        at_feasible = _evaluate(problem, feasible, careful)
+    feasible, at_feasible = given, at_given
+    if not _is_nearly_feasible(problem, given):
+        feasible = feasible_dual(problem, given, 1.0 - y * (at_given.scores + guess))
+        if not np.array_equal(feasible, given):
+            at_feasible = _evaluate(problem, feasible, careful)
     bound, bound_error = _proven_bound(problem, feasible, float(feasible.sum()), at_feasible)
     if not problem.costs.convex:
         chosen = _choose(problem, at_given, given, guess)

@@ -8,6 +8,7 @@ themselves, which :mod:`owasvm.kernels` states.
 
 from __future__ import annotations
 
+import hashlib
 import math
 
 import numpy as np
@@ -141,16 +142,41 @@ def is_semidefinite(gram: FloatArray, rounding: FloatArray | None = None) -> boo
     """
     if np.any(gram.diagonal() < 0.0):
         return False
-    lifted = np.array(gram, order="C")
-    lift = _lift(gram)
     if rounding is not None:
-        lift = -gram.shape[0] * lift - float(rounding @ rounding)
+        return _is_definite(gram, float(rounding @ rounding))
+    # Searches over C fit the same matrix again and again.
+    fingerprint = _fingerprint(gram)
+    if fingerprint not in _known:
+        while len(_known) >= _MAX_KNOWN:
+            _known.pop(next(iter(_known)), None)
+        _known[fingerprint] = _is_definite(gram, None)
+    return _known.get(fingerprint, False)
+
+
+_known: dict[bytes, bool] = {}
+_MAX_KNOWN = 64
+
+
+def _fingerprint(gram: FloatArray) -> bytes:
+    """Products with a random vector: equal for equal matrices, and for no others one meets."""
+    rng = np.random.default_rng(gram.shape[0])
+    products = gram @ rng.uniform(0.5, 1.5, size=gram.shape[0])
+    if not np.all(np.isfinite(products)):
+        raise ValueError(
+            "The kernel matrix must hold finite numbers whose sums do not overflow; repair it, or "
+            "divide it by its largest entry and multiply C by that."
+        )
+    return hashlib.sha256(products.tobytes()).digest()
+
+
+def _is_definite(gram: FloatArray, hidden: float | None) -> bool:
+    """Whether a Cholesky factorisation succeeds, of the matrix lifted, or lowered by `hidden`."""
+    # No entry of a semi-definite matrix exceeds its largest diagonal entry.
+    lift = 2.0 * gram.shape[0] * UNIT * float(np.max(gram.diagonal(), initial=0.0))
+    if hidden is not None:
+        lift = -gram.shape[0] * lift - hidden
+    lifted = np.array(gram, order="C")
     lifted[np.diag_indices_from(lifted)] += lift
     # The transpose is the same matrix, and in the order that LAPACK overwrites in place.
     _, info = dpotrf(lifted.T, lower=1, overwrite_a=1, clean=0)
-    return bool(info == 0) or (rounding is None and not lifted.any())
-
-
-def _lift(gram: FloatArray) -> float:
-    """What rounding can take from an eigenvalue 0 of a matrix with entries of this size."""
-    return 2.0 * gram.shape[0] * UNIT * float(np.max(np.abs(gram), initial=0.0))
+    return bool(info == 0) or (hidden is None and not lifted.any())

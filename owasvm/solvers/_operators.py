@@ -160,7 +160,9 @@ def _dual_step(
     """``z`` and db from ``matrix = B B' + ridge I`` and ``rows_residual = B r``."""
     if not active.free:
         return -_cholesky_solve(matrix, rows_residual[None])[0], 0.0
-    solved = _cholesky_solve(matrix, np.stack([rows_residual, active.label_row]))
+    sides = np.empty((2, rows_residual.size))
+    sides[0], sides[1] = rows_residual, active.label_row
+    solved = _cholesky_solve(matrix, sides)
     demand = active.imbalance - float(active.label_row @ solved[0])
     intercept = _intercept_step(demand, float(active.label_row @ solved[1]))
     return -solved[0] - intercept * solved[1], intercept

@@ -30,6 +30,7 @@ function no longer tell points apart, their derivatives still do.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -500,7 +501,7 @@ def _solve(
         for iterate in iterates(task, start):
             if referee.is_satisfied(iterate):
                 break
-            if referee.is_hopeless or not np.isfinite(iterate.objective):
+            if referee.is_hopeless or not math.isfinite(iterate.objective):
                 status = Status.ROUNDING_LIMIT
                 break
             if iterate.n_iter >= settings.max_iter:
