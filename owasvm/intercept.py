@@ -231,6 +231,9 @@ class _Search:
                 return inside.where
         # Newton's method from outside never overshoots the end of a flat piece.
         for _ in range(_MAX_EVALUATIONS):
+            if abs(value - inside.value) <= _VALUE_RESOLUTION * abs(value):
+                # Only rounding is left of the rise.
+                break
             step = (value - inside.value) / slope
             where -= step
             if abs(step) <= self._resolution:

@@ -61,7 +61,7 @@ def test_uniform_weights_are_the_classical_svm(C):
             SVC(C=C, kernel="linear", tol=1e-8, max_iter=10**6),
         ),
         (
-            OWASVC(C, weights="uniform", kernel="poly", coef0=1.0, tol=1e-10),
+            OWASVC(C, weights="uniform", kernel="poly", coef0=1.0, tol=1e-9),
             SVC(C=C, kernel="poly", coef0=1.0, tol=1e-8, max_iter=10**6),
         ),
     ]:
