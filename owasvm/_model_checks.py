@@ -152,11 +152,11 @@ def _check_classifier(classifier: BaseOWAClassifier, max_bytes: int) -> None:
     if isinstance(classifier, KernelOWAClassifier):
         _check_kernel(classifier)
         _check_support_vectors(classifier, n_support, n_features)
-        if hasattr(classifier, "_weight"):
-            _floats(classifier, "_weight", (n_problems, n_features))
         is_unfolded = classifier.kernel == "linear" and is_sparse(classifier.support_vectors_)
         if is_unfolded and 8 * n_problems * n_features > max_bytes:
             raise ValueError(f"coef_ for {n_features} features is larger than allowed")
+        if hasattr(classifier, "_weight"):
+            _floats(classifier, "_weight", (n_problems, n_features))
     _check_certificates(classifier, n_problems, n_features)
 
 

@@ -45,6 +45,7 @@ _WORTH_INFEASIBLE = 1e-7
 # A classifier that is worse than none by less than this, relatively, is as good.
 _SAME = 1e-9
 _NOISE = 1e-12
+_IMMATERIAL = 1e-10
 # Nor is one of which rounding leaves in doubt whether it is, within this share.
 _CLOSE = 1e-6
 # A dual point may exceed what it may sum to by this share, and be as unbalanced. The bound pays.
@@ -59,6 +60,7 @@ __all__ = [
     "Certificate",
     "best_intercept",
     "certificate",
+    "charged_bound",
     "dual_value",
     "feasible_dual",
     "judge",
@@ -514,6 +516,17 @@ def _judge(
     return _certify(problem, chosen, bound, bound_error)
 
 
+def charged_bound(bound: float, objective_error: float, objective: float) -> float:
+    """A lower bound, lowered by what the objective can be off by: that belongs to the gap.
+
+    No objective is negative, so 0 is a bound, too; below it only what matters is charged.
+    """
+    charged = max(bound, 0.0) - objective_error
+    if charged < 0.0 and objective_error <= _IMMATERIAL * max(1.0, abs(objective)):
+        return 0.0
+    return charged
+
+
 def _objective_error(problem: OWAProblem, chosen: _Choice) -> float:
     """How far off rounding can have left the objective of a classifier as it is stored."""
     loss = chosen.value - 0.5 * chosen.found.squared_norm
@@ -542,8 +555,7 @@ def _certify(
     rounding = bound_error + objective_error
     proven = -np.inf
     if problem.is_definite and np.isfinite(bound - rounding):
-        # No objective is negative; what ours can be off by belongs to the gap all the same.
-        proven = max(bound - bound_error, 0.0) - objective_error
+        proven = charged_bound(bound - bound_error, objective_error, chosen.value)
     if proven > chosen.value:
         # A contradiction proves that something is not what it should be, and nothing else.
         proven = -np.inf
@@ -660,7 +672,7 @@ def certificate(
     )
     proven = -np.inf
     if problem.is_definite:
-        proven = max(bound - bound_error, 0.0) - (rounding - bound_error)
+        proven = charged_bound(bound - bound_error, rounding - bound_error, chosen.value)
     return Certificate(
         chosen.value, proven, feasible, float(intercept), chosen.deviations, found.weight, rounding
     )

@@ -94,11 +94,12 @@ def test_bound_of_general_weights_is_below_every_objective(data, seed, draw):
     guess, intercept = 10.0 ** rng.uniform(-3, 1) * rng.random(y.size), rng.normal()
     proof = certificate(X, y, weights, 1.0, guess, intercept, alpha=None)
     verdict = judge(problem, guess, intercept)
-    assert verdict.lower_bound == pytest.approx(proof.lower_bound, rel=1e-9, abs=1e-7)
+    best = max(proof.lower_bound, verdict.lower_bound)
+    assert min(verdict.objective, proof.objective) >= best
     for trial in range(20):
         w = rng.normal(size=X.shape[1]) * 10.0 ** rng.integers(-4, 2)
         value, _ = objective(problem, w @ w, X @ w, rng.normal() * (trial % 4))
-        assert proof.lower_bound <= value * (1 + 1e-12) + 1e-12
+        assert best <= value * (1 + 1e-12) + 1e-12
 
 
 def test_classifier_of_general_weights_stays_what_it_is():

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.optimality import judge, objective
+from owasvm.optimality import charged_bound, judge, objective
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rank_split import best_minorant, pointwise_minorant, rising_part
 from owasvm.rounding import accumulated
@@ -315,7 +315,10 @@ def finished(
     """
     target = clock.settings.mip_gap
     verdict = judge(problem, best.coef, best.intercept, tol=target)
-    lower_bound = max(lower_bound - verdict.objective_rounding, verdict.lower_bound)
+    lower_bound = max(
+        charged_bound(lower_bound, verdict.objective_rounding, verdict.objective),
+        verdict.lower_bound,
+    )
     if not lower_bound <= verdict.objective or not problem.is_definite:
         # A contradiction proves that something is not what it should be, and nothing else.
         lower_bound = -np.inf
