@@ -42,8 +42,7 @@ FloatArray = NDArray[np.float64]
 
 # Relative improvement for which a classifier may leave the dual feasible set.
 _WORTH_INFEASIBLE = 1e-7
-# A classifier that is worse than none by less than this, relatively, is as good.
-_SAME = 1e-9
+# Of a classifier that is w = 0 up to this share of its objective nothing but noise is left.
 _NOISE = 1e-12
 _IMMATERIAL = 1e-10
 # Nor is one of which rounding leaves in doubt whether it is, within this share.
@@ -92,6 +91,8 @@ class Certificate:
         What was taken off the bound: what rounding can have added to it, and to the objective.
     objective_rounding : float, default=0.0
         The latter alone.
+    is_worse_than_nothing : bool, default=False
+        Whether w = 0 has a smaller objective, which only a solver that goes on may accept.
     """
 
     objective: float
@@ -102,6 +103,7 @@ class Certificate:
     weight: FloatArray | None = None
     rounding: float = 0.0
     objective_rounding: float = 0.0
+    is_worse_than_nothing: bool = False
 
     @property
     def gap(self) -> float:
@@ -435,6 +437,7 @@ def judge(
     coef: FloatArray | None = None,
     intercept_within: float = np.inf,
     tol: float | None = None,
+    final: bool = True,
 ) -> Certificate:
     """Certificate of the classifier ``w = sum_i a_i y_i phi(x_i)``.
 
@@ -467,15 +470,19 @@ def judge(
     tol : float or None, default=None
         The gap asked for. Where only the rounding of plain products stands in its way, products
         are computed with twice the digits.
+    final : bool, default=True
+        Whether a classifier worse than w = 0 is to be replaced by w = 0. Its coefficients then
+        prove nothing any more, so a solver that goes on is better off without that.
 
     Returns
     -------
     certificate : Certificate
     """
-    found = _judge(problem, dual, intercept, weight, coef, intercept_within, careful=False)
+    request = (problem, dual, intercept, weight, coef, intercept_within, final)
+    found = _judge(*request, careful=False)
     if tol is None or problem.gram is None or not found.is_limited(tol):
         return found
-    return _judge(problem, dual, intercept, weight, coef, intercept_within, careful=True)
+    return _judge(*request, careful=True)
 
 
 def _judge(
@@ -485,6 +492,7 @@ def _judge(
     weight: FloatArray | None,
     coef: FloatArray | None,
     intercept_within: float,
+    final: bool,
     careful: bool,
 ) -> Certificate:
     y = problem.y
@@ -513,7 +521,7 @@ def _judge(
         if relative_gap(chosen.value, bound) <= intercept_within:
             best = best_intercept(chosen.found.scores, y, problem.costs, chosen.intercept)
             chosen = _choose(problem, chosen.found, chosen.coef, best)
-    return _certify(problem, chosen, bound, bound_error)
+    return _certify(problem, chosen, bound, bound_error, final)
 
 
 def charged_bound(bound: float, objective_error: float, objective: float) -> float:
@@ -539,7 +547,7 @@ def _objective_error(problem: OWAProblem, chosen: _Choice) -> float:
 
 
 def _certify(
-    problem: OWAProblem, chosen: _Choice, bound: float, bound_error: float
+    problem: OWAProblem, chosen: _Choice, bound: float, bound_error: float, final: bool
 ) -> Certificate:
     """The certificate of a classifier, given a lower bound and how much too large it can be."""
     chosen = _as_stored(problem, chosen)
@@ -547,11 +555,18 @@ def _certify(
     alone, enough = _intercept_alone(problem)
     # Where w is stored itself, w = 0 costs no proof, and says better than noise that it is 0. A
     # classifier that rounding does not tell from w = 0 is not worth more than that either.
-    as_good = _SAME if chosen.found.weight is None and problem.is_definite else -_NOISE
     in_doubt = min(objective_error, _CLOSE * max(1.0, enough))
-    if not chosen.value + in_doubt <= enough * (1.0 + as_good):
+    as_good = -_NOISE
+    if chosen.found.weight is None and problem.is_definite:
+        # Coefficients that prove their own bound are worth more than a last digit.
+        as_good = _WORTH_INFEASIBLE
+        if in_doubt <= _WORTH_INFEASIBLE * max(1.0, enough):
+            in_doubt = 0.0
+    worse = not chosen.value + in_doubt <= enough * (1.0 + as_good)
+    if worse and (final or chosen.found.weight is not None):
         chosen = _as_stored(problem, _nothing(problem, chosen.coef, alone))
         objective_error = _objective_error(problem, chosen)
+        worse = False
     rounding = bound_error + objective_error
     proven = -np.inf
     if problem.is_definite and np.isfinite(bound - rounding):
@@ -568,6 +583,7 @@ def _certify(
         chosen.found.weight,
         rounding,
         objective_error,
+        worse,
     )
 
 

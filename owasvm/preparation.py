@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from owasvm._threads import blas_threads
 from owasvm.kernels import Kernel, is_sparse
 from owasvm.problem import KernelShifts, OWAProblem, RankCosts
-from owasvm.rounding import exact_dot, is_semidefinite
+from owasvm.rounding import exact_dot, is_proven_definite, lacking_definiteness
 from owasvm.solution import Solution
 
 FloatArray = NDArray[np.float64]
@@ -131,10 +131,13 @@ def _kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
     gram = kernel.gram(X)
     rounding = kernel.rounding(X, gram)
     definite = kernel.is_definite
-    if definite is None:
-        # Numbers that somebody else computed are what they are; ours are known up to rounding.
-        ours = isinstance(kernel.function, str) and kernel.function != "precomputed"
-        definite = is_semidefinite(gram, rounding if ours else None)
+    if definite is None and isinstance(kernel.function, str) and kernel.function != "precomputed":
+        definite = is_proven_definite(gram, rounding)
+    elif definite is None:
+        # Numbers that somebody else computed are what they are.
+        lacking = lacking_definiteness(gram)
+        definite = bool(np.isfinite(lacking))
+        rounding = rounding + np.sqrt(lacking if definite else 0.0)
     return PreparedSamples(
         gram=gram,
         gram_rounding=rounding,

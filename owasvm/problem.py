@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import eigsh
 
-from owasvm.rounding import UNIT, exact_dot, is_semidefinite
+from owasvm.rounding import UNIT, exact_dot, lacking_definiteness
 from owasvm.weights import Quantifier, is_convex, owa_weights, share_function, weights_in_order
 
 FloatArray = NDArray[np.float64]
@@ -240,9 +240,18 @@ class OWAProblem:
             return np.sqrt(np.einsum("ij,ij->i", features, features))
 
     @cached_property
+    def _lacking(self) -> float:
+        """What the kernel lacks to be positive semi-definite."""
+        if self.known_definite is not None or self.gram is None:
+            return np.inf if self.known_definite is False else 0.0
+        return lacking_definiteness(self.gram)
+
+    @cached_property
     def entry_rounding(self) -> FloatArray:
         """What each sample contributes to the rounding of a Gram matrix, see `gram_rounding`."""
-        return np.sqrt(UNIT) * self.norms if self.gram_rounding is None else self.gram_rounding
+        if self.gram_rounding is not None:
+            return self.gram_rounding
+        return np.sqrt(UNIT) * self.norms + np.sqrt(self._lacking if self.is_definite else 0.0)
 
     @cached_property
     def largest_norm(self) -> float:
@@ -256,9 +265,7 @@ class OWAProblem:
         Only then has the problem a lower bound at all: along a direction of negative curvature
         its objective falls without end.
         """
-        if self.known_definite is not None:
-            return self.known_definite
-        return self.gram is None or is_semidefinite(self.gram)
+        return bool(np.isfinite(self._lacking))
 
     def nearest_definite(self) -> OWAProblem:
         """The same problem with a positive semi-definite kernel matrix near its own.
@@ -279,8 +286,7 @@ class OWAProblem:
 
     def with_costs(self, costs: RankCosts) -> OWAProblem:
         """The same samples and labels with other costs."""
-        known = self.__dict__.get("is_definite", self.known_definite)
-        return replace(self, costs=costs, known_definite=known)
+        return replace(self, costs=costs)
 
     def intercept_as_given(self, weight: FloatArray, intercept: float) -> float:
         """The intercept for the samples as they were given, before `origin` was subtracted."""

@@ -23,7 +23,8 @@ __all__ = [
     "UNIT",
     "accumulated",
     "exact_dot",
-    "is_semidefinite",
+    "is_proven_definite",
+    "lacking_definiteness",
     "product_without_loss",
     "sum_with_error",
 ]
@@ -115,46 +116,46 @@ def product_without_loss(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return result
 
 
-def is_semidefinite(gram: FloatArray, rounding: FloatArray | None = None) -> bool:
-    """Whether a symmetric matrix is positive semi-definite.
+def lacking_definiteness(gram: FloatArray) -> float:
+    """What a given symmetric matrix lacks to be positive semi-definite.
 
-    A Cholesky factorisation tells. Of a matrix that is what it is, lifted by what rounding can
-    take from its smallest eigenvalue. Of a matrix that is known up to rounding, lowered by what
-    that can hide: then a success is a proof. O(n_samples^3 / 3), a fraction of what a fit costs.
+    A Cholesky factorisation tells: of the matrix lifted by what rounding of its entries can take
+    from its smallest eigenvalue, and, if that fails, by what careless arithmetic behind them can
+    (distances from products of samples far from the origin, say). O(n_samples^3 / 3), a fraction
+    of what a fit costs; once for each matrix, since searches over C fit the same one again and
+    again.
 
     Parameters
     ----------
     gram : ndarray of shape (n_samples, n_samples)
-        Symmetric, finite.
-    rounding : ndarray of shape (n_samples,) or None, default=None
-        ``gram[i, j]`` is off by at most ``rounding[i] * rounding[j]``.
+        Symmetric.
 
     Returns
     -------
-    semidefinite : bool
+    lacking : float
+        0, a small number by which no eigenvalue is too low, or infinity.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from owasvm.rounding import is_semidefinite
-    >>> is_semidefinite(np.ones((3, 3))), is_semidefinite(np.array([[1.0, 2.0], [2.0, 1.0]]))
-    (True, False)
+    >>> from owasvm.rounding import lacking_definiteness
+    >>> lacking_definiteness(np.ones((3, 3)))
+    0.0
+    >>> lacking_definiteness(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    inf
     """
-    if np.any(gram.diagonal() < 0.0):
-        return False
-    if rounding is not None:
-        return _is_definite(gram, float(rounding @ rounding))
-    # Searches over C fit the same matrix again and again.
     fingerprint = _fingerprint(gram)
     if fingerprint not in _known:
         while len(_known) >= _MAX_KNOWN:
             _known.pop(next(iter(_known)), None)
-        _known[fingerprint] = _is_definite(gram, None)
-    return _known.get(fingerprint, False)
+        _known[fingerprint] = _lacking(gram)
+    return _known.get(fingerprint, np.inf)
 
 
-_known: dict[bytes, bool] = {}
+_known: dict[bytes, float] = {}
 _MAX_KNOWN = 64
+# Share of the largest entry that arithmetic in double precision leaves if nobody takes care.
+_CARELESS = 1e-11
 
 
 def _fingerprint(gram: FloatArray) -> bytes:
@@ -169,14 +170,42 @@ def _fingerprint(gram: FloatArray) -> bytes:
     return hashlib.sha256(products.tobytes()).digest()
 
 
-def _is_definite(gram: FloatArray, hidden: float | None) -> bool:
-    """Whether a Cholesky factorisation succeeds, of the matrix lifted, or lowered by `hidden`."""
+def _lacking(gram: FloatArray) -> float:
+    diagonal = gram.diagonal()
     # No entry of a semi-definite matrix exceeds its largest diagonal entry.
-    lift = 2.0 * gram.shape[0] * UNIT * float(np.max(gram.diagonal(), initial=0.0))
-    if hidden is not None:
-        lift = -gram.shape[0] * lift - hidden
+    largest = float(np.max(diagonal, initial=0.0))
+    if np.any(diagonal < 0.0) or largest == 0.0:
+        return np.inf if gram.any() else 0.0
+    if _has_factor(gram, 2.0 * gram.shape[0] * UNIT * largest):
+        return 0.0
+    return _CARELESS * largest if _has_factor(gram, _CARELESS * largest) else np.inf
+
+
+def is_proven_definite(gram: FloatArray, rounding: FloatArray) -> bool:
+    """Whether a matrix known up to rounding is positive definite, whatever rounding hides.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples)
+        Symmetric, finite.
+    rounding : ndarray of shape (n_samples,)
+        ``gram[i, j]`` is off by at most ``rounding[i] * rounding[j]``.
+
+    Returns
+    -------
+    proven : bool
+    """
+    diagonal = gram.diagonal()
+    if np.any(diagonal <= 0.0):
+        return False
+    computed = 2.0 * gram.shape[0] * UNIT * float(diagonal.sum())
+    return _has_factor(gram, -computed - float(rounding @ rounding))
+
+
+def _has_factor(gram: FloatArray, lift: float) -> bool:
+    """Whether the matrix plus a multiple of the identity has a Cholesky factor."""
     lifted = np.array(gram, order="C")
     lifted[np.diag_indices_from(lifted)] += lift
     # The transpose is the same matrix, and in the order that LAPACK overwrites in place.
     _, info = dpotrf(lifted.T, lower=1, overwrite_a=1, clean=0)
-    return bool(info == 0) or (hidden is None and not lifted.any())
+    return bool(info == 0)

@@ -220,7 +220,9 @@ def _about_numbers(
             f"objective_ {objective!r}, exactly {stored!r} (gap {gap:.3g}, {status})",
         )
     null = exact.null_value()
-    if max(objective, stored) > null + 1e-9 * max(1.0, abs(null)):
+    # Where w = 0 is optimal, a proven gap is all that any classifier can be worse by.
+    allowed = 1e-9 + (gap if status == "optimal" else 0.0)
+    if max(objective, stored) > null + allowed * max(1.0, abs(null)):
         yield "worse than nothing", f"objective {objective!r}, exactly {stored!r}, w = 0 {null!r}"
     if problem.must_reach and status != "optimal":
         yield "missed", f"{status}, gap {gap:.3g}, exactly {true_gap:.3g}"

@@ -21,7 +21,12 @@ from owasvm.kernels import Kernel
 from owasvm.optimality import certificate
 from owasvm.path import fit_path
 from owasvm.problem import OWAProblem, RankCosts
-from owasvm.rounding import exact_dot, is_semidefinite, product_without_loss
+from owasvm.rounding import (
+    exact_dot,
+    is_proven_definite,
+    lacking_definiteness,
+    product_without_loss,
+)
 from owasvm.solution import Status
 from owasvm.solvers import solve
 
@@ -66,15 +71,20 @@ def test_product_without_loss(seed):
 def test_definiteness_up_to_rounding():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(30, 3))
-    assert is_semidefinite(rows @ rows.T)
-    assert is_semidefinite(1e200 * np.ones((5, 5)))
-    assert is_semidefinite(np.zeros((3, 3)))
-    assert not is_semidefinite(rows @ rows.T - 1e-10 * np.eye(30))
-    assert not is_semidefinite(-np.eye(3))
-    assert not is_semidefinite(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    gram = rows @ rows.T
+    assert lacking_definiteness(gram) == 0.0
+    assert lacking_definiteness(1e200 * np.ones((5, 5))) == 0.0
+    assert lacking_definiteness(np.zeros((3, 3))) == 0.0
+    # What careless arithmetic leaves is charged for, not refused.
+    assert 0.0 < lacking_definiteness(gram - 1e-12 * np.eye(30)) < 1e-9
+    assert lacking_definiteness(gram - 1e-9 * np.eye(30)) == np.inf
+    assert lacking_definiteness(-np.eye(3)) == np.inf
+    assert lacking_definiteness(np.array([[0.0, 1.0], [1.0, 0.0]])) == np.inf
     # Known up to rounding, a singular matrix proves nothing.
-    assert not is_semidefinite(rows @ rows.T, np.full(30, 1e-8))
-    assert is_semidefinite(rows @ rows.T + np.eye(30), np.full(30, 1e-8))
+    assert not is_proven_definite(gram, np.full(30, 1e-8))
+    assert is_proven_definite(gram + np.eye(30), np.full(30, 1e-8))
+    with pytest.raises(ValueError, match="finite"):
+        lacking_definiteness(np.full((2, 2), np.nan))
 
 
 # Kernels

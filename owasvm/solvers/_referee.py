@@ -126,6 +126,8 @@ class Referee:
         assert self._best is not None
         finished = self._self_proven and self._best.computed_gap <= _POLISHED_GAP
         polished = finished or not self._polish
+        # Where w = 0 is best, coefficients that prove it take some steps more.
+        polished &= not self._best.is_worse_than_nothing
         return polished or iterate.n_iter >= self._satisfied_at + _POLISH_STEPS
 
     def _judge(self, iterate: Iterate, estimate: float) -> None:
@@ -154,7 +156,12 @@ class Referee:
         self._n_idle = self._n_idle + 1 if idle else 0
 
     def _consider(
-        self, coef: FloatArray, iterate: Iterate, classifier: FloatArray | None = None
+        self,
+        coef: FloatArray,
+        iterate: Iterate,
+        classifier: FloatArray | None = None,
+        *,
+        final: bool = False,
     ) -> float:
         """Gap proven by the dual point next to `coef`; the best certificate is kept."""
         dual = balanced_projection(self._task, coef)
@@ -166,6 +173,7 @@ class Referee:
             coef=classifier,
             intercept_within=_WORTH_A_SEARCH * self._tol,
             tol=self._tol,
+            final=final,
         )
         self.is_limited |= certificate.is_limited(self._tol)
         # A point that proves itself is preferred to a classifier with the bound of another point.
@@ -181,5 +189,10 @@ class Referee:
             self._consider(iterate.w.coef, iterate)
             self._consider(iterate.dual, iterate)
             self._consider(iterate.dual, iterate, iterate.w.coef)
+        assert self._best is not None
+        if self._best.is_worse_than_nothing:
+            self._best = None
+            self._consider(iterate.w.coef, iterate, final=True)
+            self._consider(iterate.dual, iterate, final=True)
         assert self._best is not None
         return self._best
