@@ -208,8 +208,10 @@ class Kernel:
         with np.errstate(over="ignore", invalid="ignore"):
             anchor = _Anchor(self, X.mean(axis=0))
             values = self._finite(anchor.between(X, X))
+            shifts = anchor.shifts(X)
+            self._finite(np.atleast_2d(shifts + anchor.value))
             _mirror(values)
-            return AnchoredGram(values, anchor.rounding(X), anchor.shifts(X), anchor.value)
+            return AnchoredGram(values, anchor.rounding(X), shifts, anchor.value)
 
     def _has_anchor(self, X: Samples) -> bool:
         return self.function == "poly" and self.coef0 >= 0.0 and not is_sparse(X)

@@ -414,6 +414,18 @@ def _as_stored(problem: OWAProblem, choice: _Choice) -> _Choice:
     return _choose(problem, choice.found, choice.coef, intercept)
 
 
+def _balanced(problem: OWAProblem, coef: FloatArray) -> FloatArray:
+    """Coefficients that sum to 0 over the classes, as those of the kernel as given must.
+
+    Seen from an anchor m, ``sum_i a_i y_i`` times phi(m) would belong to w otherwise, and no
+    sample has it.
+    """
+    signed = problem.y * coef
+    for _ in range(2):
+        signed = signed - sum_with_error(signed)[0] / signed.size
+    return problem.y * signed
+
+
 def _intercept_error(problem: OWAProblem, chosen: _Choice) -> float:
     """What the intercept for the kernel as given can be off by, and a sum that is not quite 0."""
     assert problem.shifts is not None
@@ -498,6 +510,8 @@ def _judge(
     y = problem.y
     guess = 0.0 if intercept is None else float(intercept)
     given = np.asarray(dual, dtype=np.float64)
+    if problem.shifts is not None and not problem.costs.convex:
+        given = _balanced(problem, given)
     at_given = _evaluate(problem, given, careful)
     feasible, at_feasible = given, at_given
     if not _is_nearly_feasible(problem, given):
@@ -562,7 +576,7 @@ def _certify(
         as_good = _WORTH_INFEASIBLE
         if in_doubt <= _WORTH_INFEASIBLE * max(1.0, enough):
             in_doubt = 0.0
-    worse = not chosen.value + in_doubt <= enough * (1.0 + as_good)
+    worse = not chosen.value + in_doubt <= enough * (1.0 + as_good) or objective_error > enough
     if worse and (final or chosen.found.weight is not None):
         chosen = _as_stored(problem, _nothing(problem, chosen.coef, alone))
         objective_error = _objective_error(problem, chosen)

@@ -323,11 +323,11 @@ def finished(
         # A contradiction proves that something is not what it should be, and nothing else.
         lower_bound = -np.inf
     status = stopped
+    rounded = verdict.objective_rounding > target * max(1.0, abs(verdict.objective))
     if relative_gap(verdict.objective, lower_bound) <= target:
         status = Status.OPTIMAL
-    elif stopped is Status.ITERATION_LIMIT and verdict.objective_rounding > target * max(
-        1.0, abs(verdict.objective)
-    ):
+    elif stopped is Status.OPTIMAL or (stopped is Status.ITERATION_LIMIT and rounded):
+        # The search was done, but for what rounding takes from its proof.
         status = Status.ROUNDING_LIMIT
     return Solution(
         dual=verdict.dual,

@@ -29,6 +29,8 @@ FloatArray = NDArray[np.float64]
 
 # Share of the curvature left to the rounding of the eigenvalues.
 _ROUNDING = 1e-9
+# Curvatures are divided by; below this any other would prove as little.
+_LEAST_CURVATURE = 1e-290
 # Largest curvature worth having, in multiples of the largest cost.
 _USEFUL = 10.0
 # How fast eigenvalues below the largest cease to count for leverages.
@@ -236,7 +238,7 @@ class Frame:
         largest = data.largest_remaining(n_directions)
         # More curvature than the costs can bend only makes the coordinates stiff.
         largest = max(largest, float(data.emphases.max()) / data.useful_curvature)
-        self.rho = (1.0 - _ROUNDING) * data.emphases / largest
+        self.rho = np.maximum((1.0 - _ROUNDING) * data.emphases / largest, _LEAST_CURVATURE)
         self.stiffness = (1.0 + 2.0 * _ROUNDING) * (self.rho @ self.columns**2)
         self.operator = data.without_directions(n_directions)
         lengths = data.norms**2 - np.einsum("ij,ij->i", self.columns[:, 1:], self.columns[:, 1:])
