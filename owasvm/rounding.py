@@ -155,7 +155,7 @@ def lacking_definiteness(gram: FloatArray) -> float:
 _known: dict[bytes, float] = {}
 _MAX_KNOWN = 64
 # Share of the largest entry that arithmetic in double precision leaves if nobody takes care.
-_CARELESS = 1e-11
+_CARELESS = 1e-12
 
 
 def _fingerprint(gram: FloatArray) -> bytes:

@@ -26,6 +26,7 @@ from tests.hostile import HostileProblem
 FloatArray = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
+CARELESS = 1e-12
 # Precomputed matrices may differ from their transposes by this much, relative: what single
 # precision leaves behind. Beyond it they have no bound.
 LARGEST_ASYMMETRY = 1e-7
@@ -122,7 +123,9 @@ class ExactProblem:
         )
         if exactly_definite or self.is_overflowing:
             return
-        rounding = self.rows.size * EPS * self.largest
+        # What arithmetic behind the given numbers leaves, were it careless (distances of samples
+        # far from the origin from products, say).
+        rounding = max(self.rows.size * EPS, CARELESS) * self.largest
         if kernel == "precomputed":
             asymmetry = float(np.max(np.abs(dense - dense.T)))
             self.is_asymmetric = asymmetry > LARGEST_ASYMMETRY * float(np.max(np.abs(dense)))

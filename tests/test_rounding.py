@@ -76,7 +76,7 @@ def test_definiteness_up_to_rounding():
     assert lacking_definiteness(1e200 * np.ones((5, 5))) == 0.0
     assert lacking_definiteness(np.zeros((3, 3))) == 0.0
     # What careless arithmetic leaves is charged for, not refused.
-    assert 0.0 < lacking_definiteness(gram - 1e-12 * np.eye(30)) < 1e-9
+    assert 0.0 < lacking_definiteness(gram - 1e-13 * np.eye(30)) < 1e-9
     assert lacking_definiteness(gram - 1e-9 * np.eye(30)) == np.inf
     assert lacking_definiteness(-np.eye(3)) == np.inf
     assert lacking_definiteness(np.array([[0.0, 1.0], [1.0, 0.0]])) == np.inf
