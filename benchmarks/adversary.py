@@ -39,8 +39,8 @@ def run(kind: str, seeds: Sequence[int], *, verbose: bool, thorough: bool) -> li
             if verbose:
                 gap = "" if record.gap is None else f", gap {record.gap:.1e}"
                 print(f"{record.description}\n    {record.outcome}{gap}, {record.elapsed:.2f} s")
-                for violation in record.violations:
-                    print(f"    {violation}")
+            for violation in record.violations:
+                print(f"    {violation}", flush=True)
             if time.perf_counter() - spoken > SECONDS_BETWEEN_LINES:
                 spoken = time.perf_counter()
                 broken = sum(bool(record.violations) for record in records)

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
@@ -29,6 +30,7 @@ from owasvm.rounding import (
 )
 from owasvm.solution import Status
 from owasvm.solvers import solve
+from owasvm.solvers._interrupts import noted_interrupts
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -354,6 +356,10 @@ def test_ctrl_c_stops_the_script_and_keeps_the_point(model, n_classes):
     X = rng.normal(size=(300, 3))
     y = np.digitize(X[:, 0] + rng.normal(size=300), [0.0] if n_classes == 2 else [-0.5, 0.5])
     handler = signal.getsignal(signal.SIGINT)
+    # Loads what is compiled, so that the interrupt meets the solver.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clone(model).set_params(max_iter=2).fit(X, y)
     timer = press_after(0.2)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -400,3 +406,28 @@ def test_other_system_errors_are_not_swallowed(monkeypatch, data):
     monkeypatch.setattr("owasvm.solvers.newton._newton_direction", broken)
     with pytest.raises(SystemError, match="something else"):
         OWASVC().fit(X, y)
+
+
+def test_fits_in_other_threads_take_no_notice(data):
+    X, y = data
+    results = []
+
+    def fit():
+        results.append(OWASVC().fit(X, y).status_)
+
+    with noted_interrupts() as notes:
+        notes.wanted = True
+        thread = threading.Thread(target=fit)
+        thread.start()
+        thread.join()
+    assert results == ["optimal"]
+
+
+def test_an_interrupt_does_not_outlive_its_fit(data):
+    X, y = data
+    model = OWASVC(C=100.0, weights="trimmed", alpha=0.2, mip_gap=0.0, max_iter=10**8)
+    timer = press_after(0.1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(np.vstack([X] * 8), np.tile(y, 8))
+    timer.join()
+    assert OWASVC().fit(X, y).status_ == "optimal"

@@ -3,8 +3,9 @@
 An exception raised at an arbitrary moment can cut a step in two, or surface from compiled code as
 something else. While a solver works, the first SIGINT therefore only leaves a note, which all
 loops look at through their :class:`~owasvm.solvers._clock.Clock`; a second one raises
-KeyboardInterrupt there and then. Where no handler can be installed (outside of the main thread, or
-where a program has its own) an interrupt still arrives as an exception; it leaves the same note.
+KeyboardInterrupt there and then. Where a program has a handler of its own, an interrupt still
+arrives as an exception; it leaves the same note. Signals reach the main thread alone, and so do
+notes: solvers in other threads neither leave nor read any.
 """
 
 from __future__ import annotations
@@ -43,9 +44,13 @@ class _Notes:
 _notes = _Notes()
 
 
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
 def stop_is_wanted() -> bool:
     """Whether an interrupt has been noted."""
-    return _notes.wanted and _notes.depth > 0
+    return _notes.wanted and _notes.depth > 0 and _is_main_thread()
 
 
 def note_interrupt(error: BaseException) -> None:
@@ -56,7 +61,7 @@ def note_interrupt(error: BaseException) -> None:
     causes: list[BaseException | None] = [error, error.__cause__, error.__context__]
     if not any(isinstance(cause, KeyboardInterrupt) for cause in causes):
         raise error
-    if _notes.depth == 0:
+    if _notes.depth == 0 or not _is_main_thread():
         # Nobody would read the note.
         raise KeyboardInterrupt from error
     _notes.wanted = True
@@ -71,13 +76,13 @@ def _note(signal_number: int, frame: FrameType | None) -> None:
 @contextmanager
 def noted_interrupts() -> Iterator[_Notes]:
     """While this lasts, the first SIGINT leaves a note instead of raising an exception."""
+    if not _is_main_thread():
+        yield _Notes()
+        return
     if _notes.depth == 0:
         _notes.wanted = False
     _notes.depth += 1
-    installed = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
+    installed = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if installed:
         signal.signal(signal.SIGINT, _note)
     try:
