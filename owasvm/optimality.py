@@ -216,8 +216,10 @@ def _proven_bound(
     return total - 0.5 * squared_norm, float(error)
 
 
-def proven_value(problem: OWAProblem, coef: FloatArray, charged: float) -> float:
-    """Value of the dual at a point that is feasible up to rounding, lowered until it is proven.
+def proven_value(
+    problem: OWAProblem, coef: FloatArray, charged: float, excess: float = 1.0
+) -> float:
+    """Value of the dual at a point that is nearly feasible, lowered until it is proven.
 
     Parameters
     ----------
@@ -228,6 +230,8 @@ def proven_value(problem: OWAProblem, coef: FloatArray, charged: float) -> float
         the coefficients of a linear term, if there is one.
     charged : float
         Sum of the point a.
+    excess : float, default=1.0
+        Factor by which the point leaves the dual set.
 
     Returns
     -------
@@ -237,7 +241,7 @@ def proven_value(problem: OWAProblem, coef: FloatArray, charged: float) -> float
     if not problem.is_definite:
         return -np.inf
     value, error = _proven_bound(problem, coef, charged, _evaluate(problem, coef))
-    return value - error
+    return value - error - (max(excess, 1.0) - 1.0) * charged
 
 
 def _loss_error(

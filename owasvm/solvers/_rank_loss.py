@@ -138,6 +138,18 @@ class OffsetRankLoss:
         out.dual[clipped] = penalty * v[clipped]
         out.block[clipped] = CLIPPED
 
+    def excess(self, dual: FloatArray) -> float:
+        """Factor by which a non-negative point exceeds the dual set, 1 if it lies inside.
+
+        What a sample pays beyond its offset belongs to the ranked costs.
+        """
+        totals = np.cumsum(np.sort(np.maximum(dual - self.offsets, 0.0))[::-1])
+        bounds = np.cumsum(self.ranked.costs[::-1])
+        counted = bounds > 0.0
+        if np.any(totals[~counted] > 0.0):
+            return np.inf
+        return float(np.max(totals[counted] / bounds[counted], initial=1.0))
+
 
 class GroupedRankLoss:
     """Disjoint rank groups, each with its own loss.

@@ -63,9 +63,15 @@ def log_assignments(costs: FloatArray) -> float:
 
 
 def bound_and_candidate(
-    problem: OWAProblem, task: newton.ConvexTask, iterate: newton.Iterate
+    problem: OWAProblem,
+    task: newton.ConvexTask,
+    loss: OffsetRankLoss,
+    iterate: newton.Iterate,
 ) -> tuple[float, Candidate]:
-    """What an iterate of a convex problem below ours proves, and the classifier it stands for."""
+    """What an iterate of a convex problem below ours proves, and the classifier it stands for.
+
+    `loss` is that of the task.
+    """
     operator = task.operator
     linear = np.zeros(problem.n_samples) if task.linear is None else task.linear
     bounds, candidates = [0.0], []
@@ -73,7 +79,8 @@ def bound_and_candidate(
     for guess in (iterate.w.coef + linear, iterate.dual):
         charged = balanced_projection(task, guess)
         coef = charged - linear
-        bounds.append(proven_value(problem, coef, float(charged.sum())))
+        excess = loss.excess(charged)
+        bounds.append(proven_value(problem, coef, float(charged.sum()), excess))
         intercept = iterate.intercept - operator.intercept_shift(coef)
         candidates.append(evaluate(problem, coef, intercept))
     return max(bounds), min(candidates, key=lambda one: one.objective)
@@ -170,10 +177,11 @@ class RankBranching:
         charged = self._rising.copy()
         charged[n_samples - negative.size :] += negative
         ranked = pointwise_minorant(np.maximum(charged, 0.0))
+        loss = OffsetRankLoss(ranked, offsets)
         task = newton.ConvexTask(
             self._operator,
             problem.y,
-            OffsetRankLoss(ranked, offsets),
+            loss,
             np.ones(n_samples),
             linear if linear.any() else None,
         )
@@ -184,4 +192,4 @@ class RankBranching:
             start.dual = np.maximum(node.start.w.coef, 0.0)
         n_steps = _MAX_STEPS if accuracy <= _EXACT else _STEPS_FOR_A_BOUND
         iterate = newton.minimised(task, start, accuracy, n_steps, clock)
-        return *bound_and_candidate(problem, task, iterate), iterate
+        return *bound_and_candidate(problem, task, loss, iterate), iterate

@@ -134,10 +134,11 @@ class ShareBranching:
         offsets = self._charges[node.lowest]
         if not offsets.any() and self._rising[-1] <= 0.0:
             return 0.0, self._incumbent
+        loss = OffsetRankLoss(self._rising, offsets)
         task = newton.ConvexTask(
             self._operator,
             problem.y,
-            OffsetRankLoss(self._rising, offsets),
+            loss,
             np.ones(problem.n_samples),
             None,
         )
@@ -146,4 +147,4 @@ class ShareBranching:
         start.intercept = node.intercept + self._operator.intercept_shift(node.start)
         start.dual = np.maximum(node.start, 0.0)
         iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS, clock)
-        return bound_and_candidate(problem, task, iterate)
+        return bound_and_candidate(problem, task, loss, iterate)
