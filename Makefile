@@ -48,9 +48,10 @@ $(INSTALLED_EXPERIMENTS): pyproject.toml
 test: $(INSTALLED) ## run the tests and doctests (WORKERS=2, ARGS= for pytest)
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-lint: $(INSTALLED) ## check style and formatting
+lint: $(INSTALLED) ## check style, formatting and who imports whom
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 format: $(INSTALLED) ## repair style and formatting where that is automatic
 	$(BIN)/python -m ruff check --fix .

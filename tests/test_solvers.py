@@ -522,3 +522,11 @@ class TestOffsetRankLoss:
         PlainRankLoss(costs).prox(v, 3.0, other)
         np.testing.assert_allclose(one.prox, other.prox, atol=1e-15)
         np.testing.assert_array_equal(one.block, other.block)
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton", "dca", "branch-and-bound"])
+def test_unknown_options_are_refused(solver):
+    X, y = noisy_data(10, 2)
+    problem = OWAProblem(y, RankCosts(10, "basic", 0.6), features=X)
+    with pytest.raises(ValueError, match="takes no options, got 'typo'"):
+        solve(problem, solver, options={"typo": 1})

@@ -137,6 +137,11 @@ def solve(
     name = solver
     if solver == "auto":
         name = "newton" if problem.costs.convex else "branch-and-bound"
+    if options and name in _LOADERS:
+        raise ValueError(
+            f"solver={name!r} takes no options, got {', '.join(map(repr, options))}. The paper's "
+            f"models ({', '.join(_MODELS)}) take options, such as 'backend'."
+        )
     settings = Settings(
         tol=tol,
         mip_gap=mip_gap,
