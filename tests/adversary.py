@@ -190,8 +190,9 @@ def _about_error(problem: HostileProblem, error: BaseException) -> Iterator[tupl
     exact = ExactProblem(problem)
     if problem.refusable or exact.is_overflowing:
         return
-    if problem.parameters.get("solver") == "newton" and not exact.convex:
-        # Sample weights can make weights fall that do not fall over the samples themselves.
+    if exact.mass is not None and not exact.convex:
+        # Sample weights can make weights fall that do not fall over the samples themselves; and
+        # falling weights take sample weights in simple proportions only.
         return
     yield "refused", line
 

@@ -5,7 +5,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -427,6 +427,17 @@ def worker() -> Iterator[Worker]:
 
 
 CHUNK = 15
+# Problems that were each the first to show some fault.
+ONCE_BROKEN = {
+    "shifts and scales": (38, 62, 119, 185, 215, 473, 556, 797, 1030, 1132, 1344, 1469),
+    "kernels without a bound": (16, 32, 43, 123, 223, 1150, 1869, 200009),
+    "ends": (78, 81, 151, 172, 963, 1197, 1260, 1304),
+    "overflow": (394, 661, 672, 749, 1200, 20086, 22982, 102940),
+    "polynomials": (228, 20059, 20451, 21358, 22152, 22346, 101953),
+    "given matrices": (2188, 2342, 20318, 21643, 22206),
+    "general weights": (186, 296, 414, 1152, 100749, 101225, 102446, 103140, 201655),
+    "worse than nothing": (52, 132, 161, 226, 283, 1525, 2266),
+}
 
 
 def _chunks(count: int) -> list[range]:
@@ -448,6 +459,10 @@ class TestShare:
     def test_shifted(self, worker: Worker, seeds: range) -> None:
         self._check(worker, "shifted", seeds)
 
-    def _check(self, worker: Worker, kind: str, seeds: range) -> None:
+    @pytest.mark.parametrize("fault", sorted(ONCE_BROKEN))
+    def test_what_was_broken_once(self, worker: Worker, fault: str) -> None:
+        self._check(worker, "hostile", ONCE_BROKEN[fault])
+
+    def _check(self, worker: Worker, kind: str, seeds: Iterable[int]) -> None:
         violations = [v for seed in seeds for v in worker.judge(kind, seed).violations]
         assert not violations, "\n" + "\n".join(map(str, violations))

@@ -148,6 +148,9 @@ def chosen_relaxation(
             break
         # Levelling blurs the leading directions, which is good when none is a coordinate.
         data = near_margin(problem, slack) if n_directions else levelled(problem, slack, clock)
+        if data.n_directions < n_directions:
+            # With these emphases fewer directions are left of data of low rank.
+            break
         start = trial.with_data(data)
         for fit, fit_kept in _fits(start, kept, n_directions, enough):
             lacking = fit.lacking(fit_kept, n_directions)
@@ -183,7 +186,10 @@ def _fits(
         spreads = seen if spreads is None else _INERTIA * spreads + (1.0 - _INERTIA) * seen
         if in_vain == _PATIENCE or not spreads.any():
             break
-        trial = trial.with_data(refitted(trial.data, spreads, n_directions))
+        data = refitted(trial.data, spreads, n_directions)
+        if data.n_directions < n_directions:
+            break
+        trial = trial.with_data(data)
         in_vain += 1
         if trial.lacking(kept, n_directions) < least:
             best, least, in_vain = trial, trial.lacking(kept, n_directions), 0
