@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -179,8 +178,10 @@ def test_boxes_never_claim_too_much(monkeypatch, seed, mip_gap):
     solution = solve(tiny.problem, "branch-and-bound", mip_gap=mip_gap, max_iter=40)
     assert solution.lower_bound <= tiny.optimum + 1e-9 * tiny.scale
     assert solution.objective >= tiny.optimum - 1e-9 * tiny.scale
-    if solution.status is Status.OPTIMAL:
-        assert solution.objective <= tiny.optimum + mip_gap * tiny.scale
+    # Whatever the status, the gap bounds the distance to the optimum.
+    off = solution.objective - tiny.optimum
+    assert off <= (solution.gap + 1e-9) * max(1.0, abs(solution.objective))
+    assert (solution.status is Status.OPTIMAL) == (solution.gap <= mip_gap)
 
 
 def test_falling_weights_are_solved_by_default():
@@ -244,7 +245,7 @@ def test_both_branchings_agree(monkeypatch, n_samples, rank, C, gamma):
     problem = noisy_problem(n_samples, weights, C=C, gamma=gamma, seed=n_samples)
     ranks = solve(problem, max_iter=10**5)
     by_coordinates(monkeypatch)
-    coordinates = solve(problem, max_iter=10**5, time_limit=20.0)
+    coordinates = solve(problem, max_iter=10**5)
     assert ranks.status is Status.OPTIMAL
     assert coordinates.status is Status.OPTIMAL
     scale = max(1.0, ranks.objective)
@@ -260,7 +261,7 @@ def test_hurwicz_weights(n_samples):
     weights = np.zeros(n_samples)
     weights[[0, -1]] = 0.9, 0.1
     problem = noisy_problem(n_samples, weights, C=1.0, seed=n_samples)
-    solution = solve(problem, time_limit=3.0, max_iter=10**5)
+    solution = solve(problem, max_iter=10**5)
     assert solution.status is Status.OPTIMAL
 
 
@@ -278,7 +279,7 @@ def test_equals_the_mixed_integer_model(family, C, gamma):
     problem = noisy_problem(10, family, 0.8, C, gamma, seed=10)
     assert log_assignments(problem.costs.ascending) > math.log(1e5)
     model = solve(problem, "miqp", mip_gap=1e-6, time_limit=30.0)
-    solution = solve(problem, max_iter=10**5, time_limit=20.0)
+    solution = solve(problem, max_iter=10**5)
     assert model.status is Status.OPTIMAL
     assert solution.status is Status.OPTIMAL
     scale = max(1.0, model.objective)
@@ -365,10 +366,10 @@ def test_optimum_on_the_other_side_of_the_classical_svm():
     problem = OWAProblem(y, RankCosts(24, "trimmed", 0.25, 0.3), features=X)
     # w = (1, 1), b = 0 leaves no deviation but those of the six samples that are dropped.
     assert np.count_nonzero(y * (X @ [1.0, 1.0]) < 1.0) == 6
-    solution = solve(problem, mip_gap=5e-3, max_iter=20_000, time_limit=10.0)
+    solution = solve(problem, mip_gap=5e-3, max_iter=20_000)
     assert solution.lower_bound <= 1.0
-    if solution.status is Status.OPTIMAL:
-        assert solution.objective <= 1.0 * (1 + 5e-3)
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective <= 1.0 * (1 + 5e-3)
 
 
 # Handing out ranks
@@ -414,7 +415,8 @@ def test_bound_of_handed_out_ranks(seed, n_samples):
     counted = tuple(bool(falling[k] >= 0.0 or rng.random() < 0.6) for k in range(n_taken))
     node = RankNode(0.0, samples, counted, None)
     bound, candidate, _ = branching._bounded(node, 1e-7, Clock.start(Settings()))
-    assert candidate.objective >= 0.0
+    again = evaluate(problem, candidate.coef, candidate.intercept)
+    assert candidate.objective == pytest.approx(again.objective, rel=1e-12)
     best = np.inf
     for _ in range(60):
         w = rng.normal(size=X.shape[1]) * 10.0 ** rng.uniform(-3, 1)
@@ -614,10 +616,9 @@ def test_node_limit(long_problem, reference):
 @pytest.mark.parametrize("time_limit", [1e-9, 0.7])
 def test_time_limit_is_honoured(time_limit):
     problem = noisy_problem(80, "quadratic", 0.8, C=2.0, gamma=0.3)
-    begun = time.perf_counter()
     solution = solve(problem, max_iter=10**9, time_limit=time_limit)
-    # A moment for the node that was being bounded, on a busy machine.
-    assert time.perf_counter() - begun < time_limit + 2.0
+    # A moment for the node that was being bounded, on a busy machine. Compilation does not count.
+    assert solution.solve_time < time_limit + 2.0
     assert solution.status is Status.TIME_LIMIT
     assert 0.0 <= solution.lower_bound < solution.objective
     assert solution.gap > 1e-4
@@ -731,7 +732,7 @@ def test_intercept_alone(X, family, alpha):
     y = np.where(np.arange(20) % 3 > 0, 1.0, -1.0)
     costs = RankCosts(20, family, alpha)
     at_kinks = [owa_value(np.maximum(0.0, 1.0 - y * b), costs.ascending) for b in (-1.0, 0.0, 1.0)]
-    solution = solve(OWAProblem(y, costs, features=X), time_limit=5.0)
+    solution = solve(OWAProblem(y, costs, features=X))
     assert solution.objective == pytest.approx(min(at_kinks), rel=1e-4)
     assert solution.lower_bound <= min(at_kinks) * (1 + 1e-9)
     assert solution.status is Status.OPTIMAL

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -276,9 +275,8 @@ def test_limits_keep_a_valid_point(slow_problem):
     assert stopped.n_iter == 1
     assert full.objective <= stopped.objective
     assert stopped.lower_bound <= full.objective
-    begun = time.perf_counter()
     timed = solve(slow_problem, "dca", time_limit=1e-9)
-    assert time.perf_counter() - begun < 2.0
+    assert timed.solve_time < 2.0
     assert timed.status is Status.TIME_LIMIT
     assert 0.0 <= timed.lower_bound <= full.objective <= timed.objective * (1 + 1e-9)
     wide = solve(slow_problem, "dca", mip_gap=0.5)
