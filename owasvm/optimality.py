@@ -47,6 +47,9 @@ _NOISE = 1e-12
 _IMMATERIAL = 1e-10
 # Nor is one of which rounding leaves in doubt whether it is, within this share.
 _CLOSE = 1e-6
+# Nor is one whose objective can be off by so many times that of w = 0: such bounds exceed what
+# rounding really does by about this factor.
+_UNKNOWN = 100.0
 # A dual point may exceed what it may sum to by this share, and be as unbalanced. The bound pays.
 _NEARLY = 1e-12
 # Rounding of the costs themselves: quantifier, normalisation, C.
@@ -580,7 +583,10 @@ def _certify(
         as_good = _WORTH_INFEASIBLE
         if in_doubt <= _WORTH_INFEASIBLE * max(1.0, enough):
             in_doubt = 0.0
-    worse = not chosen.value + in_doubt <= enough * (1.0 + as_good) or objective_error > enough
+    worse = (
+        not chosen.value + in_doubt <= enough * (1.0 + as_good)
+        or objective_error > _UNKNOWN * enough
+    )
     if worse and (final or chosen.found.weight is not None):
         chosen = _as_stored(problem, _nothing(problem, chosen.coef, alone))
         objective_error = _objective_error(problem, chosen)

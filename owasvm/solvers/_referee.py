@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,9 @@ _CONVERGED = 0.01
 _POLISH_SAMPLES = 256
 _POLISH_STEPS = 200
 _POLISHED_GAP = 1e-13
+# Nor is there more to gain below this share of what rounding is charged with, a worst case that
+# exceeds what it does by about that factor.
+_ROUNDING_SHARE = 1e-3
 # Certificates that only rounding keeps from the tolerance, or that do not get better although the
 # estimate says that nothing is left to gain, before the search for a better one ends.
 _HOPELESS_CERTIFICATES = 5
@@ -103,6 +107,8 @@ class Referee:
         self._judged_at = np.nan
         self._satisfied_at: int | None = None
         self._polish = problem.n_samples <= _POLISH_SAMPLES
+        self._cheapest: Certificate | None = None
+        self._floor = -np.inf
         self.is_limited = False
         self._n_limited = 0
         self._n_idle = 0
@@ -124,7 +130,9 @@ class Referee:
         if self._satisfied_at is None:
             return False
         assert self._best is not None
-        finished = self._self_proven and self._best.computed_gap <= _POLISHED_GAP
+        charged = self._best.rounding / max(1.0, abs(self._best.objective))
+        enough = max(_POLISHED_GAP, _ROUNDING_SHARE * charged)
+        finished = self._self_proven and self._best.computed_gap <= enough
         polished = finished or not self._polish
         # Where w = 0 is best, coefficients that prove it take some steps more.
         polished &= not self._best.is_worse_than_nothing
@@ -176,6 +184,10 @@ class Referee:
             final=final,
         )
         self.is_limited |= certificate.is_limited(self._tol)
+        self._floor = max(self._floor, certificate.lower_bound + certificate.objective_rounding)
+        kept = not certificate.is_worse_than_nothing
+        if kept and (self._cheapest is None or certificate.objective < self._cheapest.objective):
+            self._cheapest = certificate
         # A point that proves itself is preferred to a classifier with the bound of another point.
         redeemed = not self._self_proven and classifier is None and certificate.gap <= self._tol
         if self._best is None or certificate.gap < self._best.gap or redeemed:
@@ -186,13 +198,27 @@ class Referee:
     def verdict(self, iterate: Iterate) -> Certificate:
         """The best certificate seen, after a look at the last iterate."""
         if self._satisfied_at is None:
-            self._consider(iterate.w.coef, iterate)
-            self._consider(iterate.dual, iterate)
-            self._consider(iterate.dual, iterate, iterate.w.coef)
+            self._consider_all(iterate, final=False)
         assert self._best is not None
         if self._best.is_worse_than_nothing:
             self._best = None
-            self._consider(iterate.w.coef, iterate, final=True)
-            self._consider(iterate.dual, iterate, final=True)
+            self._consider_all(iterate, final=True)
         assert self._best is not None
-        return self._best
+        return self._best if self._best.gap <= self._tol else self._unproven(self._best)
+
+    def _unproven(self, best: Certificate) -> Certificate:
+        """The classifier of the smallest objective, with the best bound of all that were seen.
+
+        Where no gap is small, the smallest may belong to a classifier that is merely known better.
+        """
+        cheapest = self._cheapest
+        if cheapest is None or not cheapest.objective < best.objective:
+            return best
+        lower_bound = max(cheapest.lower_bound, self._floor - cheapest.objective_rounding)
+        return replace(cheapest, lower_bound=min(lower_bound, cheapest.objective))
+
+    def _consider_all(self, iterate: Iterate, *, final: bool) -> None:
+        """All that an iterate can be judged by."""
+        self._consider(iterate.w.coef, iterate, final=final)
+        self._consider(iterate.dual, iterate, final=final)
+        self._consider(iterate.dual, iterate, iterate.w.coef, final=final)
