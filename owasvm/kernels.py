@@ -113,7 +113,7 @@ def resolve_gamma(
             f"{largest:.3g} the variance overflows. Scale the features, for example with "
             "sklearn.preprocessing.StandardScaler, or give gamma as a number."
         )
-    if variance <= (64.0 * _EPS * largest) ** 2:
+    if np.sqrt(variance) <= 64.0 * _EPS * largest:
         return 1.0
     return 1.0 / (n_features * variance)
 
@@ -242,7 +242,7 @@ class Kernel:
             return np.sqrt(UNIT) * roots
         if self.function == "precomputed":
             # What was left as it is has no asymmetry beyond this, and what was not is far above.
-            asymmetry = _ROUNDING * float(roots.max(initial=0.0)) ** 2
+            asymmetry = _ROUNDING * float(gram.diagonal().max(initial=0.0))
             if gram is not X:
                 asymmetry = _largest_asymmetry(np.ascontiguousarray(X))
             return np.sqrt(UNIT) * roots + np.sqrt(0.5 * asymmetry)
@@ -418,7 +418,7 @@ class _Anchor:
         """How far off :meth:`between` can be for two samples, at most: the same for all."""
         longest = float(_row_norms(X - self._point).max(initial=0.0))
         pull = self._gamma * longest * float(np.linalg.norm(self._point))
-        size = np.array([[self._gamma * longest**2]])
+        size = np.array([[self._gamma * longest * longest]])
         _anchor_powers(size, np.array([pull]), np.array([pull]), self._base, self._degree)
         n_operations = X.shape[1] + 6 * self._degree + 8
         return np.full(X.shape[0], np.sqrt(accumulated(n_operations) * float(size[0, 0])))
@@ -517,7 +517,7 @@ def _products_are_off(X: Samples, Z: Samples, origin: FloatArray | float, gamma:
     """Error of ``gamma * |x - z|^2`` from products of samples moved to an origin, at most."""
     largest = max(float(_row_norms(part - origin).max(initial=0.0)) for part in (X, Z))
     n_operations = max(_longest_row(X), _longest_row(Z)) + 6
-    return gamma * accumulated(n_operations) * (2.0 * largest) ** 2
+    return gamma * accumulated(n_operations) * (4.0 * largest * largest)
 
 
 def _distance_rounding(X: Samples, gamma: float) -> float:

@@ -94,6 +94,8 @@ class Certificate:
         What was taken off the bound: what rounding can have added to it, and to the objective.
     objective_rounding : float, default=0.0
         The latter alone.
+    floor : float, default=-inf
+        The bound before what the objective can be off by was taken off.
     is_worse_than_nothing : bool, default=False
         Whether w = 0 has a smaller objective, which only a solver that goes on may accept.
     """
@@ -106,6 +108,7 @@ class Certificate:
     weight: FloatArray | None = None
     rounding: float = 0.0
     objective_rounding: float = 0.0
+    floor: float = -np.inf
     is_worse_than_nothing: bool = False
 
     @property
@@ -548,8 +551,12 @@ def _judge(
 def charged_bound(bound: float, objective_error: float, objective: float) -> float:
     """A lower bound, lowered by what the objective can be off by: that belongs to the gap.
 
-    No objective is negative, so 0 is a bound, too; below it only what matters is charged.
+    No objective is negative, so 0 is a bound, too; below it only what matters is charged. A bound
+    that is above the objective all the same contradicts it, which proves nothing but that
+    something is not what it should be: callers claim no bound then.
     """
+    if not np.isfinite(objective_error):
+        return -np.inf
     charged = max(bound, 0.0) - objective_error
     if charged < 0.0 and objective_error <= _IMMATERIAL * max(1.0, abs(objective)):
         return 0.0
@@ -591,22 +598,20 @@ def _certify(
         chosen = _as_stored(problem, _nothing(problem, chosen.coef, alone))
         objective_error = _objective_error(problem, chosen)
         worse = False
-    rounding = bound_error + objective_error
-    proven = -np.inf
-    if problem.is_definite and np.isfinite(bound - rounding):
-        proven = charged_bound(bound - bound_error, objective_error, chosen.value)
-    if proven > chosen.value:
-        # A contradiction proves that something is not what it should be, and nothing else.
-        proven = -np.inf
+    floor = proven = -np.inf
+    if problem.is_definite and np.isfinite(bound - bound_error):
+        floor = bound - bound_error
+        proven = charged_bound(floor, objective_error, chosen.value)
     return Certificate(
         chosen.value,
-        proven,
+        proven if proven <= chosen.value else -np.inf,
         chosen.coef,
         chosen.intercept,
         chosen.deviations,
         chosen.found.weight,
-        rounding,
+        bound_error + objective_error,
         objective_error,
+        floor,
         worse,
     )
 

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from owasvm import OWASVC, LinearOWASVC
+from owasvm import OWASVC, LinearOWASVC, models
 from owasvm.kernels import Kernel
 from owasvm.optimality import certificate
 from owasvm.path import fit_path
@@ -431,3 +432,14 @@ def test_an_interrupt_does_not_outlive_its_fit(data):
         model.fit(np.vstack([X] * 8), np.tile(y, 8))
     timer.join()
     assert OWASVC().fit(X, y).status_ == "optimal"
+
+
+def test_interrupts_that_an_outside_solver_caught_stop_the_script(monkeypatch, data):
+    X, y = data
+    model = OWASVC(solver="assignment-dual")
+    problem = OWAProblem(y.astype(float), RankCosts(40, "basic", 0.6), features=X)
+    caught = replace(solve(problem, max_iter=3), status=Status.INTERRUPTED)
+    monkeypatch.setitem(models.SOLVERS, "assignment-dual", lambda *_, **__: caught)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ == "interrupted"

@@ -168,6 +168,8 @@ def solve(
         else:
             solution = _judged_anew(problem, run(problem.nearest_definite(), settings))
         logging.getLogger("owasvm").info(solution.summary())
+        # Outside solvers catch Ctrl-C themselves; nothing else but a callback can interrupt them.
+        notes.wanted |= solution.status is Status.INTERRUPTED and callback is None
         raise_if_noted(notes, solution)
     return solution
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.optimality import Certificate, judge
+from owasvm.optimality import Certificate, charged_bound, judge
 from owasvm.problem import OWAProblem
 from owasvm.solvers._bracket import Bracket
 from owasvm.solvers._rank_loss import ProxPoint
@@ -184,7 +184,7 @@ class Referee:
             final=final,
         )
         self.is_limited |= certificate.is_limited(self._tol)
-        self._floor = max(self._floor, certificate.lower_bound + certificate.objective_rounding)
+        self._floor = max(self._floor, certificate.floor)
         kept = not certificate.is_worse_than_nothing
         if kept and (self._cheapest is None or certificate.objective < self._cheapest.objective):
             self._cheapest = certificate
@@ -214,8 +214,8 @@ class Referee:
         cheapest = self._cheapest
         if cheapest is None or not cheapest.objective < best.objective:
             return best
-        lower_bound = max(cheapest.lower_bound, self._floor - cheapest.objective_rounding)
-        return replace(cheapest, lower_bound=min(lower_bound, cheapest.objective))
+        bound = charged_bound(self._floor, cheapest.objective_rounding, cheapest.objective)
+        return replace(cheapest, lower_bound=bound if bound <= cheapest.objective else -np.inf)
 
     def _consider_all(self, iterate: Iterate, *, final: bool) -> None:
         """All that an iterate can be judged by."""
