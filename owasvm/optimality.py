@@ -20,7 +20,7 @@ precision (``docs/mathematics.md``, "Rounding").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -574,45 +574,59 @@ def _objective_error(problem: OWAProblem, chosen: _Choice) -> float:
     return error
 
 
+def _is_worse_than_nothing(
+    problem: OWAProblem, chosen: _Choice, objective_error: float, enough: float
+) -> bool:
+    """Whether w = 0, whose objective is `enough`, is the better choice.
+
+    A classifier that rounding does not tell from w = 0 is not worth more than that.
+    """
+    if objective_error > _UNKNOWN * enough:
+        return True
+    in_doubt = min(objective_error, _CLOSE * max(1.0, enough))
+    if chosen.found.weight is not None or not problem.is_definite:
+        # w = 0 costs no proof, and says better than noise that it is 0.
+        return not chosen.value + in_doubt <= enough * (1.0 - _NOISE)
+    # Coefficients that prove their own bound are worth more than a last digit.
+    if in_doubt <= _WORTH_INFEASIBLE * max(1.0, enough):
+        in_doubt = 0.0
+    return not chosen.value + in_doubt <= enough * (1.0 + _WORTH_INFEASIBLE)
+
+
 def _certify(
     problem: OWAProblem, chosen: _Choice, bound: float, bound_error: float, final: bool
 ) -> Certificate:
-    """The certificate of a classifier, given a lower bound and how much too large it can be."""
+    """The certificate of a classifier as it is stored, or of w = 0 where that is better."""
     chosen = _as_stored(problem, chosen)
     objective_error = _objective_error(problem, chosen)
     alone, enough = _intercept_alone(problem)
-    # Where w is stored itself, w = 0 costs no proof, and says better than noise that it is 0. A
-    # classifier that rounding does not tell from w = 0 is not worth more than that either.
-    in_doubt = min(objective_error, _CLOSE * max(1.0, enough))
-    as_good = -_NOISE
-    if chosen.found.weight is None and problem.is_definite:
-        # Coefficients that prove their own bound are worth more than a last digit.
-        as_good = _WORTH_INFEASIBLE
-        if in_doubt <= _WORTH_INFEASIBLE * max(1.0, enough):
-            in_doubt = 0.0
-    worse = (
-        not chosen.value + in_doubt <= enough * (1.0 + as_good)
-        or objective_error > _UNKNOWN * enough
-    )
+    worse = _is_worse_than_nothing(problem, chosen, objective_error, enough)
     if worse and (final or chosen.found.weight is not None):
         chosen = _as_stored(problem, _nothing(problem, chosen.coef, alone))
         objective_error = _objective_error(problem, chosen)
         worse = False
+    found = _certificate_of(problem, chosen, objective_error, bound, bound_error)
+    return replace(found, is_worse_than_nothing=worse)
+
+
+def _certificate_of(
+    problem: OWAProblem, chosen: _Choice, objective_error: float, bound: float, bound_error: float
+) -> Certificate:
+    """The certificate of a classifier, given a lower bound and how much too large it can be."""
     floor = proven = -np.inf
     if problem.is_definite and np.isfinite(bound - bound_error):
         floor = bound - bound_error
         proven = charged_bound(floor, objective_error, chosen.value)
     return Certificate(
-        chosen.value,
-        proven if proven <= chosen.value else -np.inf,
-        chosen.coef,
-        chosen.intercept,
-        chosen.deviations,
-        chosen.found.weight,
-        bound_error + objective_error,
-        objective_error,
-        floor,
-        worse,
+        objective=chosen.value,
+        lower_bound=proven if proven <= chosen.value else -np.inf,
+        dual=chosen.coef,
+        intercept=chosen.intercept,
+        deviations=chosen.deviations,
+        weight=chosen.found.weight,
+        rounding=bound_error + objective_error,
+        objective_rounding=objective_error,
+        floor=floor,
     )
 
 
@@ -710,17 +724,9 @@ def certificate(
     feasible = feasible_dual(problem, coefficients, 1.0 - signs * (found.scores + b))
     at_feasible = _evaluate(problem, feasible)
     bound, bound_error = _proven_bound(problem, feasible, float(feasible.sum()), at_feasible)
-    rounding = (
-        bound_error
-        + 0.5 * found.norm_error
-        + _loss_error(problem, found, b, chosen.deviations, abs(chosen.value))
-    )
-    proven = -np.inf
-    if problem.is_definite:
-        proven = charged_bound(bound - bound_error, rounding - bound_error, chosen.value)
-    return Certificate(
-        chosen.value, proven, feasible, float(intercept), chosen.deviations, found.weight, rounding
-    )
+    objective_error = _objective_error(problem, chosen)
+    proof = _certificate_of(problem, chosen, objective_error, bound, bound_error)
+    return replace(proof, dual=feasible, intercept=float(intercept))
 
 
 def _problem_of(X: Any, gram: ArrayLike | None, y: FloatArray, costs: RankCosts) -> OWAProblem:
