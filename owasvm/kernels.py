@@ -415,13 +415,18 @@ class _Anchor:
         return np.asarray(pulls * _power_quotient(base + pulls, base, self._degree), np.float64)
 
     def rounding(self, X: FloatArray) -> FloatArray:
-        """How far off :meth:`between` can be for two samples, at most: the same for all."""
-        longest = float(_row_norms(X - self._point).max(initial=0.0))
-        pull = self._gamma * longest * float(np.linalg.norm(self._point))
-        size = np.array([[self._gamma * longest * longest]])
-        _anchor_powers(size, np.array([pull]), np.array([pull]), self._base, self._degree)
-        n_operations = X.shape[1] + 6 * self._degree + 8
-        return np.full(X.shape[0], np.sqrt(accumulated(n_operations) * float(size[0, 0])))
+        """``|between - exact| <= rounding[i] * rounding[j]``.
+
+        With ``r = sqrt(gamma) |s|`` no ``|B_x|`` exceeds ``sqrt(A) r_x``, and no ``|D|`` exceeds
+        ``r_x r_z``. So all terms together are at most the part of
+        ``(sqrt(A) + r_x)^p (sqrt(A) + r_z)^p`` in which both samples occur, which is a product.
+        Each of the p factors of a term is an inner product, rounded as such, and takes part in
+        two multiplications and an addition.
+        """
+        root = np.sqrt(max(self._base, 0.0))
+        reach = np.sqrt(self._gamma) * _row_norms(X - self._point)
+        sizes = reach * _power_quotient(root + reach, np.full_like(reach, root), self._degree)
+        return np.sqrt(accumulated(self._degree * (X.shape[1] + 6) + 4)) * sizes
 
 
 def _power_quotient(a: Any, b: Any, degree: int) -> Any:
