@@ -44,12 +44,8 @@ FloatArray = NDArray[np.float64]
 _WORTH_INFEASIBLE = 1e-7
 # Of a classifier that is w = 0 up to this share of its objective nothing but noise is left.
 _NOISE = 1e-12
+# What an objective can be off by and still be charged to no bound of 0.
 _IMMATERIAL = 1e-10
-# Nor is one of which rounding leaves in doubt whether it is, within this share.
-_CLOSE = 1e-6
-# Nor is one whose objective can be off by so many times that of w = 0: such bounds exceed what
-# rounding really does by about this factor.
-_UNKNOWN = 100.0
 # A dual point may exceed what it may sum to by this share, and be as unbalanced. The bound pays.
 _NEARLY = 1e-12
 # Rounding of the costs themselves: quantifier, normalisation, C.
@@ -579,18 +575,16 @@ def _is_worse_than_nothing(
 ) -> bool:
     """Whether w = 0, whose objective is `enough`, is the better choice.
 
-    A classifier that rounding does not tell from w = 0 is not worth more than that.
+    A classifier that rounding leaves in doubt whether it is better is not worth more than w = 0.
     """
-    if objective_error > _UNKNOWN * enough:
-        return True
-    in_doubt = min(objective_error, _CLOSE * max(1.0, enough))
-    if chosen.found.weight is not None or not problem.is_definite:
-        # w = 0 costs no proof, and says better than noise that it is 0.
-        return not chosen.value + in_doubt <= enough * (1.0 - _NOISE)
-    # Coefficients that prove their own bound are worth more than a last digit.
-    if in_doubt <= _WORTH_INFEASIBLE * max(1.0, enough):
-        in_doubt = 0.0
-    return not chosen.value + in_doubt <= enough * (1.0 + _WORTH_INFEASIBLE)
+    convex = problem.costs.convex and problem.is_definite
+    if chosen.found.weight is None and convex:
+        # Coefficients that prove their own bound are worth more than a last digit.
+        negligible = _WORTH_INFEASIBLE * max(1.0, enough)
+        in_doubt = 0.0 if objective_error <= negligible else objective_error
+        return not chosen.value + in_doubt <= enough * (1.0 + _WORTH_INFEASIBLE)
+    # w = 0 costs no proof, and says better than noise that it is 0.
+    return not chosen.value + objective_error <= enough * (1.0 - _NOISE)
 
 
 def _certify(
