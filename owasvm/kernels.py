@@ -393,6 +393,7 @@ class _Anchor:
     def __init__(self, kernel: Kernel, point: FloatArray) -> None:
         self._point = point
         self._gamma = kernel.gamma
+        self._coef0 = kernel.coef0
         self._degree = int(kernel.degree)
         self._base = kernel.gamma * exact_dot(point, point) + kernel.coef0
         self.value = float(np.float64(self._base) ** self._degree)
@@ -410,8 +411,9 @@ class _Anchor:
     def shifts(self, X: FloatArray) -> FloatArray:
         """``K(x, m) - K(m, m)``, with the digits of the widest floating-point type there is."""
         point = self._point.astype(np.longdouble)
-        pulls = np.longdouble(self._gamma) * ((X.astype(np.longdouble) - point) @ point)
-        base = np.longdouble(self._base)
+        gamma = np.longdouble(self._gamma)
+        pulls = gamma * ((X.astype(np.longdouble) - point) @ point)
+        base = gamma * (point @ point) + np.longdouble(self._coef0)
         return np.asarray(pulls * _power_quotient(base + pulls, base, self._degree), np.float64)
 
     def rounding(self, X: FloatArray) -> FloatArray:

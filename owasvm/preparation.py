@@ -127,7 +127,9 @@ def _kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
         rows = X
         if not is_sparse(X):
             rows, origin = _moved(X)
-            X, shifts = rows, KernelShifts(rows @ origin)
+            wide = origin.astype(np.longdouble)
+            products = [float(row.astype(np.longdouble) @ wide) for row in rows]
+            X, shifts = rows, KernelShifts(np.array(products))
     gram = kernel.gram(X)
     rounding = kernel.rounding(X, gram)
     definite = kernel.is_definite

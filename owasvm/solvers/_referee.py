@@ -189,11 +189,12 @@ class Referee:
         if kept and (self._cheapest is None or certificate.objective < self._cheapest.objective):
             self._cheapest = certificate
         # A point that proves itself is preferred to a classifier with the bound of another point.
-        redeemed = not self._self_proven and classifier is None and certificate.gap <= self._tol
+        proven = certificate.worst_gap <= self._tol
+        redeemed = not self._self_proven and classifier is None and proven
         if self._best is None or certificate.gap < self._best.gap or redeemed:
             self._best = certificate
             self._self_proven = classifier is None
-        return certificate.gap
+        return certificate.worst_gap
 
     def verdict(self, iterate: Iterate) -> Certificate:
         """The best certificate seen, after a look at the last iterate."""
@@ -204,7 +205,7 @@ class Referee:
             self._best = None
             self._consider_all(iterate, final=True)
         assert self._best is not None
-        return self._best if self._best.gap <= self._tol else self._unproven(self._best)
+        return self._best if self._best.worst_gap <= self._tol else self._unproven(self._best)
 
     def _unproven(self, best: Certificate) -> Certificate:
         """The classifier of the smallest objective, with the best bound of all that were seen.

@@ -324,7 +324,8 @@ def finished(
         lower_bound = -np.inf
     status = stopped
     rounded = verdict.objective_rounding > target * max(1.0, abs(verdict.objective))
-    if relative_gap(verdict.objective, lower_bound) <= target:
+    # Also if the objective is off by all that rounding allows.
+    if relative_gap(verdict.objective + verdict.objective_rounding, lower_bound) <= target:
         status = Status.OPTIMAL
     elif stopped is Status.OPTIMAL or (stopped is Status.ITERATION_LIMIT and rounded):
         # The search was done, but for what rounding takes from its proof.

@@ -516,7 +516,7 @@ def _solve(
         note_interrupt(error)
         status = Status.INTERRUPTED
     verdict = referee.verdict(iterate)
-    if verdict.gap <= settings.tol:
+    if verdict.worst_gap <= settings.tol:
         status = Status.OPTIMAL
     elif status is Status.ITERATION_LIMIT and referee.is_limited:
         status = Status.ROUNDING_LIMIT
