@@ -15,7 +15,7 @@ A Gaussian kernel of width sigma, :math:`\exp(-\|x - z\|^2 / (2 \sigma^2))`, is 
 
 Digits are kept where they can be: distances come from differences, or from products of centred
 samples where that is as good, so that data far from the origin cost nothing. What rounding is
-left in the values is bounded (:meth:`Kernel.rounding`), and becomes part of every certificate.
+left in the values is bounded (:meth:`Kernel.matrix`), and becomes part of every certificate.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from owasvm._jit import njit
-from owasvm.rounding import UNIT, accumulated, exact_dot
+from owasvm.rounding import UNIT, accumulated, exact_dot, longest_row, row_norms
 
-__all__ = ["KERNELS", "AnchoredGram", "Kernel", "resolve_gamma"]
+__all__ = ["KERNELS", "Kernel", "KernelMatrix", "KernelShifts", "resolve_gamma"]
 
 FloatArray = NDArray[np.float64]
 Samples = Any  # an array or a sparse matrix of shape (n_samples, n_features)
@@ -178,87 +178,79 @@ class Kernel:
             Kernel values that overflow; a callable or precomputed kernel that is not a symmetric
             matrix.
         """
-        if self.function == "precomputed":
-            return _symmetric(X)
-        if callable(self.function):
-            return _symmetric(self.between(X, None))
+        if callable(self.function) or self.function == "precomputed":
+            return self._symmetric(X)[0]
         if self.function == "rbf":
-            return _gaussian_gram(X, self.gamma)
+            return _gaussian_gram(X, self.gamma)[0]
         return self.between(X, None)
 
-    def anchored(self, X: Samples) -> AnchoredGram | None:
-        """Return the Gram matrix seen from the mean of the samples, for polynomials.
+    def matrix(self, X: Samples) -> KernelMatrix:
+        """Return the Gram matrix together with what rounding can have left in it.
 
-        ``K(x, z) - K(x, m) - K(m, z) + K(m, m)`` is the kernel of ``phi(x) - phi(m)``: the
-        intercept makes up for the difference. Computed term by term it has the digits that a
-        polynomial of samples far from the origin would spend on the distance.
+        A polynomial of dense samples is seen from their mean m:
+        ``K(x, z) - K(x, m) - K(m, z) + K(m, m)`` is the kernel of ``phi(x) - phi(m)``, and the
+        intercept makes up for the difference. Computed term by term it has the digits that
+        samples far from the origin would spend on the distance.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training samples.
+            Training samples; the Gram matrix itself for ``precomputed``.
 
         Returns
         -------
-        gram : AnchoredGram or None
-            None for other kernels, for sparse samples and for negative ``coef0``.
+        matrix : KernelMatrix
+            Precomputed and callable kernels are taken at their word, up to the last digit and
+            what they lack of symmetry.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`gram`.
         """
-        if not self._has_anchor(X):
-            return None
+        if callable(self.function) or self.function == "precomputed":
+            values, asymmetry = self._symmetric(X)
+            roots = np.sqrt(np.maximum(values.diagonal(), 0.0))
+            return KernelMatrix(values, np.sqrt(UNIT) * roots + np.sqrt(0.5 * asymmetry))
         with np.errstate(over="ignore", invalid="ignore"):
-            anchor = _Anchor(self, X.mean(axis=0))
-            values = self._finite(anchor.between(X, X))
-            shifts = anchor.shifts(X)
-            self._finite(np.atleast_2d(shifts + anchor.value))
-            _mirror(values)
-            return AnchoredGram(values, anchor.rounding(X), shifts, anchor.value)
+            if self.function == "rbf":
+                values, error = _gaussian_gram(X, self.gamma)
+                off = np.sqrt(_EXP_ROUNDINGS * UNIT + error)
+                return KernelMatrix(values, np.full(values.shape[0], off))
+            if self._has_anchor(X):
+                return self._anchored(X)
+            values = self.between(X, None)
+            return KernelMatrix(values, self._rounding(X, values))
+
+    def _symmetric(self, X: Samples) -> tuple[FloatArray, float]:
+        """Numbers that somebody else computed, symmetric, and how far from it they were."""
+        return _symmetric(X if self.function == "precomputed" else self.between(X, None))
 
     def _has_anchor(self, X: Samples) -> bool:
         return self.function == "poly" and self.coef0 >= 0.0 and not is_sparse(X)
 
-    def rounding(self, X: Samples, gram: FloatArray) -> FloatArray:
-        """Return how far the values of :meth:`gram` can be from the true ones.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training samples.
-        gram : ndarray of shape (n_samples, n_samples)
-            What :meth:`gram` returned for them.
-
-        Returns
-        -------
-        rounding : ndarray of shape (n_samples,)
-            ``|gram[i, j] - K(x_i, x_j)| <= rounding[i] * rounding[j]``. Precomputed and callable
-            kernels are taken at their word, up to the last digit and what they lack of symmetry.
-        """
-        with np.errstate(over="ignore"):
-            return self._rounding(X, gram)
+    def _anchored(self, X: FloatArray) -> KernelMatrix:
+        anchor = _Anchor(self, X.mean(axis=0))
+        values = self._finite(anchor.between(X, X))
+        shifts = KernelShifts(anchor.shifts(X), anchor.value)
+        self._finite(np.atleast_2d(shifts.values + anchor.value))
+        _mirror(values)
+        return KernelMatrix(values, anchor.rounding(X), shifts)
 
     def _rounding(self, X: Samples, gram: FloatArray) -> FloatArray:
-        n_samples = gram.shape[0]
-        roots = np.sqrt(np.maximum(gram.diagonal(), 0.0))
-        if callable(self.function):
-            return np.sqrt(UNIT) * roots
-        if self.function == "precomputed":
-            # What was left as it is has no asymmetry beyond this, and what was not is far above.
-            asymmetry = _ROUNDING * float(gram.diagonal().max(initial=0.0))
-            if gram is not X:
-                asymmetry = _largest_asymmetry(np.ascontiguousarray(X))
-            return np.sqrt(UNIT) * roots + np.sqrt(0.5 * asymmetry)
-        values = _EXP_ROUNDINGS * UNIT
-        if self.function == "rbf":
-            return np.full(n_samples, np.sqrt(values + _distance_rounding(X, self.gamma)))
-        lengths = _row_norms(X)
-        products = np.sqrt(accumulated(_longest_row(X) + 2)) * lengths
+        """How far off inner products and functions of them can be."""
+        lengths = row_norms(X)
+        products = np.sqrt(accumulated(longest_row(X) + 2)) * lengths
         if self.function == "linear":
             return products
         if self.function == "poly":
             # (gamma |x||z| + |coef0|)^degree is at most the product of such roots.
             sizes = (self.gamma * lengths**2 + abs(self.coef0)) ** (0.5 * self.degree)
-            n_operations = int(self.degree) * (_longest_row(X) + 4) + _EXP_ROUNDINGS
+            roots = np.sqrt(np.maximum(gram.diagonal(), 0.0))
+            n_operations = int(self.degree) * (longest_row(X) + 4) + _EXP_ROUNDINGS
             return np.sqrt(accumulated(n_operations)) * np.maximum(sizes, roots)
-        return np.sqrt(self.gamma) * products + np.sqrt(values) * (1.0 + np.sqrt(abs(self.coef0)))
+        values = np.sqrt(_EXP_ROUNDINGS * UNIT)
+        return np.sqrt(self.gamma) * products + values * (1.0 + np.sqrt(abs(self.coef0)))
 
     @property
     def is_definite(self) -> bool | None:
@@ -302,7 +294,7 @@ class Kernel:
             others = X if Z is None else Z
             return _checked_values(self.function(X, others), (X.shape[0], others.shape[0]))
         if self.function == "rbf":
-            return _gaussian(X, X if Z is None else Z, self.gamma)
+            return _gaussian(X, X if Z is None else Z, self.gamma)[0]
         with np.errstate(over="ignore", invalid="ignore"):
             values = pairwise_kernels(
                 X,
@@ -351,36 +343,59 @@ class Kernel:
         with np.errstate(over="ignore", invalid="ignore"):
             anchor = _Anchor(self, centres.mean(axis=0))
         total = np.array([math.fsum(row.tolist()) for row in coef])
-        shift = np.array([exact_dot(row, anchor.shifts(centres)) for row in coef])
+        shifts = anchor.shifts(centres)
+        shift = np.array([exact_dot(row, shifts) for row in coef])
         scores = np.empty((X.shape[0], coef.shape[0]))
         for rows in _row_blocks(X.shape[0], centres.shape[0]):
             values = self._finite(anchor.between(X[rows], centres))
             scores[rows] = values @ coef.T
-            scores[rows] += np.outer(anchor.shifts(X[rows]) + anchor.value, total) + shift
+            # Coefficients sum to 0 but for rounding: few digits of K(x, m) are enough.
+            scores[rows] += np.outer(anchor.at(X[rows]), total) + shift
         return scores
 
 
-@dataclass(frozen=True)
-class AnchoredGram:
-    """A Gram matrix seen from an anchor m.
+@dataclass(frozen=True, eq=False)
+class KernelShifts:
+    """What a kernel lost when its feature space was moved to an anchor m.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,)
+        ``K(x_i, m) - K(m, m)``.
+    constant : float, default=0.0
+        ``K(m, m)``; counts only as far as the coefficients do not sum to 0 exactly.
+    """
+
+    values: FloatArray
+    constant: float = 0.0
+
+    def moved(self, signed: FloatArray, intercept: float, sign: float) -> float:
+        """``intercept + sign * sum_i signed_i K(x_i, m)``, rounded once."""
+        factors = np.concatenate((self.values, np.full(signed.size, self.constant)))
+        return exact_dot(sign * np.tile(signed, 2), factors, intercept)
+
+    def take(self, index: NDArray[np.int64]) -> KernelShifts:
+        """Those of some of the samples."""
+        return KernelShifts(self.values[index], self.constant)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMatrix:
+    """A Gram matrix, and what it is worth.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples, n_samples)
-        ``K(x, z) - K(x, m) - K(m, z) + K(m, m)``.
+        Kernel values, those of ``phi(x) - phi(m)`` if there are `shifts`.
     rounding : ndarray of shape (n_samples,)
         ``values[i, j]`` is off by at most ``rounding[i] * rounding[j]``.
-    shifts : ndarray of shape (n_samples,)
-        ``K(x, m) - K(m, m)``.
-    constant : float
-        ``K(m, m)``. An intercept b for `values` is ``b - sum_i a_i y_i (shifts[i] + constant)``
-        for the kernel itself; ``sum_i a_i y_i`` is 0 but for rounding.
+    shifts : KernelShifts or None, default=None
+        How an intercept for these values becomes one for the kernel itself.
     """
 
     values: FloatArray
     rounding: FloatArray
-    shifts: FloatArray
-    constant: float
+    shifts: KernelShifts | None = None
 
 
 class _Anchor:
@@ -408,6 +423,10 @@ class _Anchor:
         _anchor_powers(values, self._pulls(X), self._pulls(Z), self._base, self._degree)
         return values
 
+    def at(self, X: FloatArray) -> FloatArray:
+        """``K(x, m)``."""
+        return (self._base + self._pulls(X)) ** self._degree
+
     def shifts(self, X: FloatArray) -> FloatArray:
         """``K(x, m) - K(m, m)``, with the digits of the widest floating-point type there is."""
         point = self._point.astype(np.longdouble)
@@ -426,7 +445,7 @@ class _Anchor:
         two multiplications and an addition.
         """
         root = np.sqrt(max(self._base, 0.0))
-        reach = np.sqrt(self._gamma) * _row_norms(X - self._point)
+        reach = np.sqrt(self._gamma) * row_norms(X - self._point)
         sizes = reach * _power_quotient(root + reach, np.full_like(reach, root), self._degree)
         return np.sqrt(accumulated(self._degree * (X.shape[1] + 6) + 4)) * sizes
 
@@ -478,18 +497,6 @@ def _anchor_powers(
             values[i, j] = product * whole + pulls[i] * other_pulls[j] * mixed
 
 
-def _row_norms(X: Samples) -> FloatArray:
-    """Euclidean norms of the rows."""
-    if is_sparse(X):
-        return np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel())
-    return np.sqrt(np.einsum("ij,ij->i", X, X))
-
-
-def _longest_row(X: Samples) -> int:
-    """Number of products behind an inner product of rows, at most."""
-    return int(np.diff(X.indptr).max(initial=0)) if is_sparse(X) else int(X.shape[1])
-
-
 @njit(cache=True, fastmath={"reassoc", "contract"})
 def _squared_distances(X: FloatArray, Z: FloatArray, symmetric: bool, out: FloatArray) -> None:
     """Overwrites `out`: squared distances from differences; above the diagonal if symmetric."""
@@ -520,35 +527,13 @@ def _mirror(matrix: FloatArray) -> None:
                     matrix[j, i] = matrix[i, j]
 
 
-def _products_are_off(X: Samples, Z: Samples, origin: FloatArray | float, gamma: float) -> float:
-    """Error of ``gamma * |x - z|^2`` from products of samples moved to an origin, at most."""
-    largest = max(float(_row_norms(part - origin).max(initial=0.0)) for part in (X, Z))
-    n_operations = max(_longest_row(X), _longest_row(Z)) + 6
-    return gamma * accumulated(n_operations) * (4.0 * largest * largest)
-
-
-def _distance_rounding(X: Samples, gamma: float) -> float:
-    """Error of the Gaussian kernel values of :func:`_gaussian_gram` due to distances, at most."""
-    # K gamma |x - z|^2 never exceeds 1/e, and a distance from differences is relatively exact.
-    by_differences = accumulated(_longest_row(X) + 4) / np.e
-    if is_sparse(X):
-        by_products = _products_are_off(X, X, 0.0, gamma)
-        if by_products > _GOOD_PRODUCTS and X.shape[0] * X.shape[1] <= _MAX_DENSE_ENTRIES:
-            return accumulated(X.shape[1] + 4) / np.e
-        return by_products
-    if X.shape[1] <= _DIFFERENCES_UP_TO:
-        return by_differences
-    by_products = _products_are_off(X, X, X.mean(axis=0), gamma)
-    return by_products if by_products <= _GOOD_PRODUCTS else by_differences
-
-
-def _gaussian_gram(X: Samples, gamma: float) -> FloatArray:
-    """Gaussian kernel of all pairs of rows, symmetric to the last bit."""
+def _gaussian_gram(X: Samples, gamma: float) -> tuple[FloatArray, float]:
+    """Gaussian kernel of all pairs of rows, symmetric to the last bit; see :func:`_gaussian`."""
     if is_sparse(X) or X.shape[1] > _DIFFERENCES_UP_TO:
-        gram = _gaussian(X, X, gamma)
+        gram, error = _gaussian(X, X, gamma)
         _mirror(gram)
         np.fill_diagonal(gram, 1.0)
-        return gram
+        return gram, error
     rows = np.ascontiguousarray(X, dtype=np.float64)
     gram = np.empty((X.shape[0], X.shape[0]))
     _squared_distances(rows, rows, True, gram)
@@ -559,25 +544,41 @@ def _gaussian_gram(X: Samples, gamma: float) -> FloatArray:
             np.exp(np.multiply(block, -gamma, out=block), out=block)
     np.fill_diagonal(gram, 1.0)
     _mirror(gram)
-    return gram
+    return gram, _error_of_differences(X.shape[1])
 
 
-def _gaussian(X: Samples, Z: Samples, gamma: float) -> FloatArray:
-    """Gaussian kernel, from products of centred samples where that costs no digits."""
+def _error_of_differences(n_features: int) -> float:
+    """Error of a Gaussian kernel value whose distance comes from differences, at most.
+
+    ``K gamma |x - z|^2`` never exceeds 1/e, and such a distance is relatively exact.
+    """
+    return accumulated(n_features + 4) / np.e
+
+
+def _gaussian(X: Samples, Z: Samples, gamma: float) -> tuple[FloatArray, float]:
+    """Gaussian kernel, and what distances can have left in its values.
+
+    From products of centred samples where that costs no digits, else from differences.
+    """
     if gamma == 0.0:
-        return np.ones((X.shape[0], Z.shape[0]))
+        return np.ones((X.shape[0], Z.shape[0])), 0.0
     dense = not (is_sparse(X) or is_sparse(Z))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         origin = Z.mean(axis=0) if dense else 0.0
-        off = _products_are_off(X, Z, origin, gamma)
+        moved = X - origin
+        others = moved if Z is X else Z - origin
+        lengths = row_norms(moved)
+        other_lengths = lengths if Z is X else row_norms(others)
+        largest = max(float(lengths.max(initial=0.0)), float(other_lengths.max(initial=0.0)))
+        n_operations = max(longest_row(X), longest_row(Z)) + 6
+        error = gamma * accumulated(n_operations) * (4.0 * largest * largest)
         few = X.shape[0] * X.shape[1] + Z.shape[0] * Z.shape[1] <= _MAX_DENSE_ENTRIES
-        if off <= _GOOD_PRODUCTS or not (dense or few):
-            moved, others = X - origin, Z - origin
+        if error <= _GOOD_PRODUCTS or not (dense or few):
             distances = moved @ others.T
             distances = np.asarray(distances.toarray() if is_sparse(distances) else distances)
             distances *= -2.0
-            distances += (_row_norms(moved) ** 2)[:, np.newaxis]
-            distances += _row_norms(others) ** 2
+            distances += (lengths**2)[:, np.newaxis]
+            distances += other_lengths**2
             np.maximum(distances, 0.0, out=distances)
         else:
             rows, columns = (
@@ -586,8 +587,9 @@ def _gaussian(X: Samples, Z: Samples, gamma: float) -> FloatArray:
             )
             distances = np.empty((X.shape[0], Z.shape[0]))
             _squared_distances(rows, columns, False, distances)
+            error = _error_of_differences(X.shape[1])
         distances *= -gamma
-        return np.exp(distances, out=distances)
+        return np.exp(distances, out=distances), error
 
 
 def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -625,11 +627,14 @@ def _largest_asymmetry(gram: FloatArray) -> float:
     return largest
 
 
-def _symmetric(gram: FloatArray) -> FloatArray:
-    """The matrix itself, or its symmetric part where the halves differ by more than rounding."""
+def _symmetric(gram: FloatArray) -> tuple[FloatArray, float]:
+    """The matrix itself, or its symmetric part where the halves differ by more than rounding.
+
+    Beside it stands by how much they differ.
+    """
     asymmetry = _largest_asymmetry(np.ascontiguousarray(gram))
     if asymmetry <= _ROUNDING * float(np.max(np.abs(gram.diagonal()))):
-        return gram
+        return gram, asymmetry
     largest = float(np.max(np.abs(gram)))
     if asymmetry > _LARGEST_ASYMMETRY * largest:
         raise ValueError(
@@ -637,4 +642,4 @@ def _symmetric(gram: FloatArray) -> FloatArray:
             f"{asymmetry:.3g}, the largest entry is {largest:.3g}. Pass K(x_i, x_j) of the "
             "training samples, or the mean of the matrix and its transpose."
         )
-    return 0.5 * (gram + gram.T)
+    return 0.5 * (gram + gram.T), asymmetry

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm.intercept import best_intercept
@@ -33,6 +32,7 @@ from owasvm.rounding import (
     UNIT,
     accumulated,
     exact_dot,
+    longest_row,
     product_without_loss,
     sum_with_error,
 )
@@ -160,22 +160,13 @@ def _from_coefficients(problem: OWAProblem, coef: FloatArray, careful: bool) -> 
     return _Evaluated(scores, error, squared_norm, norm_error)
 
 
-def _products_a_row(problem: OWAProblem) -> int:
-    """Number of products behind a score, at most."""
-    features = problem.features
-    if sp.issparse(features):
-        return int(np.diff(features.indptr).max(initial=0))
-    assert features is not None
-    return int(features.shape[1])
-
-
 def _from_weight(problem: OWAProblem, weight: FloatArray) -> _Evaluated:
     """w itself, through the features."""
     assert problem.features is not None
     scores = np.asarray(problem.features @ weight).ravel()
     squared_norm = float(weight @ weight)
     # The samples were moved to their origin, which rounds them once.
-    error = accumulated(_products_a_row(problem) + 3) * np.sqrt(squared_norm) * problem.norms
+    error = accumulated(longest_row(problem.features) + 3) * np.sqrt(squared_norm) * problem.norms
     norm_error = accumulated(weight.size + 1) * squared_norm
     return _Evaluated(scores, error, squared_norm, norm_error, weight)
 
@@ -420,7 +411,7 @@ def _as_stored(problem: OWAProblem, choice: _Choice) -> _Choice:
     weight = choice.found.weight
     if problem.origin is None or weight is None:
         return choice
-    given = problem.intercept_as_given(weight, choice.intercept)
+    given = exact_dot(-weight, problem.origin, choice.intercept)
     intercept = exact_dot(weight, problem.origin, given)
     return _choose(problem, choice.found, choice.coef, intercept)
 

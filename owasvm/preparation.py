@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from owasvm._threads import blas_threads
-from owasvm.kernels import Kernel, is_sparse
-from owasvm.problem import KernelShifts, OWAProblem, RankCosts
+from owasvm.kernels import Kernel, KernelShifts, is_sparse
+from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import exact_dot, is_proven_definite, lacking_definiteness
 from owasvm.solution import Solution
 
@@ -112,14 +112,6 @@ def kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
 
 
 def _kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
-    anchored = kernel.anchored(X)
-    if anchored is not None:
-        return PreparedSamples(
-            gram=anchored.values,
-            gram_rounding=anchored.rounding,
-            shifts=KernelShifts(anchored.shifts, anchored.constant),
-            known_definite=True,
-        )
     rows = shifts = None
     if kernel.function == "linear":
         if X.shape[0] >= X.shape[1]:
@@ -130,20 +122,20 @@ def _kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
             wide = origin.astype(np.longdouble)
             products = [float(row.astype(np.longdouble) @ wide) for row in rows]
             X, shifts = rows, KernelShifts(np.array(products))
-    gram = kernel.gram(X)
-    rounding = kernel.rounding(X, gram)
+    matrix = kernel.matrix(X)
+    rounding = matrix.rounding
     definite = kernel.is_definite
     if definite is None and isinstance(kernel.function, str) and kernel.function != "precomputed":
-        definite = is_proven_definite(gram, rounding)
+        definite = is_proven_definite(matrix.values, rounding)
     elif definite is None:
         # Numbers that somebody else computed are what they are.
-        lacking = lacking_definiteness(gram)
+        lacking = lacking_definiteness(matrix.values)
         definite = bool(np.isfinite(lacking))
         rounding = rounding + np.sqrt(lacking if definite else 0.0)
     return PreparedSamples(
-        gram=gram,
+        gram=matrix.values,
         gram_rounding=rounding,
-        shifts=shifts,
+        shifts=shifts if matrix.shifts is None else matrix.shifts,
         known_definite=definite,
         rows=rows,
     )

@@ -10,14 +10,18 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import eigsh
 
-from owasvm.rounding import UNIT, exact_dot, lacking_definiteness
+from owasvm.rounding import UNIT, lacking_definiteness, row_norms
 from owasvm.weights import Quantifier, is_convex, owa_weights, share_function, weights_in_order
+
+if TYPE_CHECKING:
+    from owasvm.kernels import KernelShifts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -141,27 +145,6 @@ def _n_slices(mass: FloatArray) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelShifts:
-    """What a kernel lost when its feature space was moved to an anchor.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,)
-        ``K(x_i, m) - K(m, m)``, m the anchor.
-    constant : float, default=0.0
-        ``K(m, m)``; counts only as far as the coefficients do not sum to 0 exactly.
-    """
-
-    values: FloatArray
-    constant: float = 0.0
-
-    def moved(self, signed: FloatArray, intercept: float, sign: float) -> float:
-        """``intercept + sign * sum_i signed_i K(x_i, m)``, rounded once."""
-        factors = np.concatenate((self.values, np.full(signed.size, self.constant)))
-        return exact_dot(sign * np.tile(signed, 2), factors, intercept)
-
-
-@dataclass(frozen=True, eq=False)
 class OWAProblem:
     """An OWA-SVM, ready for a solver.
 
@@ -233,11 +216,7 @@ class OWAProblem:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.gram is not None:
                 return np.sqrt(np.maximum(self.gram.diagonal(), 0.0))
-            features = self.features
-            assert features is not None
-            if sp.issparse(features):
-                return np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel())
-            return np.sqrt(np.einsum("ij,ij->i", features, features))
+            return row_norms(self.features)
 
     @cached_property
     def _lacking(self) -> float:
@@ -288,10 +267,6 @@ class OWAProblem:
         """The same samples and labels with other costs."""
         return replace(self, costs=costs)
 
-    def intercept_as_given(self, weight: FloatArray, intercept: float) -> float:
-        """The intercept for the samples as they were given, before `origin` was subtracted."""
-        return intercept if self.origin is None else exact_dot(-weight, self.origin, intercept)
-
     @property
     def n_samples(self) -> int:
         """Number of samples."""
@@ -334,9 +309,7 @@ class OWAProblem:
             features=None if self.features is None else self.features[index],
             gram=None if self.gram is None else self.gram[np.ix_(index, index)],
             gram_rounding=None if self.gram_rounding is None else self.gram_rounding[index],
-            shifts=None
-            if self.shifts is None
-            else KernelShifts(self.shifts.values[index], self.shifts.constant),
+            shifts=None if self.shifts is None else self.shifts.take(index),
         )
         return copied, index
 

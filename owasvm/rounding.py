@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
@@ -25,7 +27,9 @@ __all__ = [
     "exact_dot",
     "is_proven_definite",
     "lacking_definiteness",
+    "longest_row",
     "product_without_loss",
+    "row_norms",
     "sum_with_error",
 ]
 
@@ -42,6 +46,23 @@ _PAIRWISE_ROUNDINGS = 64
 def accumulated(n_operations: int) -> float:
     """Relative error of `n_operations` roundings in a row, ``n u / (1 - n u)``."""
     return n_operations * UNIT / (1.0 - n_operations * UNIT)
+
+
+def _is_sparse(X: Any) -> bool:
+    """Without narrowing the type of X, of which the stubs know too little."""
+    return bool(sp.issparse(X))
+
+
+def row_norms(X: Any) -> FloatArray:
+    """Euclidean norms of the rows of an array or a sparse matrix."""
+    if _is_sparse(X):
+        return np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel())
+    return np.sqrt(np.einsum("ij,ij->i", X, X))
+
+
+def longest_row(X: Any) -> int:
+    """Number of products behind an inner product with a row, at most."""
+    return int(np.diff(X.indptr).max(initial=0)) if _is_sparse(X) else int(X.shape[1])
 
 
 def sum_with_error(values: FloatArray) -> tuple[float, float]:
@@ -93,7 +114,7 @@ def product_without_loss(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     high = np.empty(n_columns)
     low = np.empty(n_columns)
     for j in range(n_columns):
-        big = 134217729.0 * vector[j]
+        big = _SPLITTER * vector[j]
         high[j] = big - (big - vector[j])
         low[j] = vector[j] - high[j]
     for i in range(n_rows):
@@ -101,7 +122,7 @@ def product_without_loss(matrix: FloatArray, vector: FloatArray) -> FloatArray:
         lost = 0.0
         for j in range(n_columns):
             entry = matrix[i, j]
-            big = 134217729.0 * entry
+            big = _SPLITTER * entry
             entry_high = big - (big - entry)
             entry_low = entry - entry_high
             product = entry * vector[j]
