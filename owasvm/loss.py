@@ -33,6 +33,7 @@ from owasvm.weights import is_convex
 
 __all__ = [
     "conjugate",
+    "dual_excess",
     "dual_slack",
     "hinge_deviations",
     "in_dual_set",
@@ -303,10 +304,20 @@ def project_dual(v: ArrayLike, weights: ArrayLike) -> FloatArray:
     _, dual, rank_weights = _prox_and_dual(v, weights, 1.0)
     # The pooling works at the precision of v. Where v is far larger than the weights its rounding
     # could leave the sums too large; shrinking is safe since P is closed under it.
-    totals, bounds = _prefix_sums(dual, rank_weights)
-    positive = bounds > 0.0
-    excess = float(np.max(totals[positive] / bounds[positive], initial=1.0))
-    return dual / excess
+    return dual / max(dual_excess(dual, rank_weights), 1.0)
+
+
+def dual_excess(a: FloatArray, rank_weights: FloatArray) -> float:
+    """Factor by which a non-negative point exceeds the prefix sums that define ``P(weights)``.
+
+    At most 1 inside, infinite where shrinking does not help. Weights in any order: the m largest
+    entries are held against the m last weights. Nothing is checked here.
+    """
+    totals, bounds = _prefix_sums(a, rank_weights)
+    counted = bounds > 0.0
+    if np.any(totals[~counted] > 0.0):
+        return np.inf
+    return float(np.max(totals[counted] / bounds[counted], initial=0.0))
 
 
 def _prefix_sums(a: FloatArray, rank_weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm.intercept import best_intercept
+from owasvm.loss import dual_excess
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import (
     UNIT,
@@ -295,11 +296,13 @@ def dual_value(problem: OWAProblem, dual: FloatArray) -> float:
 
 def _polymatroid_excess(costs: RankCosts, dual: FloatArray) -> float:
     """Factor by which a non-negative `dual` exceeds the prefix sums that define P."""
-    density = dual if costs.sample_weight is None else dual / costs.sample_weight
-    order = np.argsort(-density, kind="stable")
+    if costs.ascending is not None:
+        return dual_excess(dual, costs.ascending)
     if costs.sample_weight is not None and not costs.convex:
         # Where the share function is not concave, sets between the prefixes are tighter still.
         return np.inf if np.any(dual > 0.0) else 0.0
+    density = dual if costs.sample_weight is None else dual / costs.sample_weight
+    order = np.argsort(-density, kind="stable")
     bounds = np.cumsum(costs.largest_first(order))
     totals = np.cumsum(dual[order])
     counted = bounds > 0.0
@@ -545,14 +548,12 @@ def charged_bound(bound: float, objective_error: float, objective: float) -> flo
 
     No objective is negative, so 0 is a bound, too; below it only what matters is charged. A bound
     that is above the objective all the same contradicts it, which proves nothing but that
-    something is not what it should be: callers claim no bound then.
+    something is not what it should be: no bound is claimed then.
     """
-    if not np.isfinite(objective_error):
-        return -np.inf
     charged = max(bound, 0.0) - objective_error
     if charged < 0.0 and objective_error <= _IMMATERIAL * max(1.0, abs(objective)):
-        return 0.0
-    return charged
+        charged = 0.0
+    return charged if charged <= objective else -np.inf
 
 
 def _objective_error(problem: OWAProblem, chosen: _Choice) -> float:
@@ -609,7 +610,7 @@ def _certificate_of(
         proven = charged_bound(floor, objective_error, chosen.value)
     return Certificate(
         objective=chosen.value,
-        lower_bound=proven if proven <= chosen.value else -np.inf,
+        lower_bound=proven,
         dual=chosen.coef,
         intercept=chosen.intercept,
         deviations=chosen.deviations,

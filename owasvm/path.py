@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from owasvm._threads import blas_threads, newton_work
 from owasvm.kernels import Kernel, KernelFunction, is_sparse, resolve_gamma
 from owasvm.preparation import kernel_samples
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solution import Solution
-from owasvm.solvers import Callback, Settings, newton
+from owasvm.solvers import Callback, Settings, newton, working_on
 from owasvm.solvers import solve as solve_problem
-from owasvm.solvers._interrupts import noted_interrupts, raise_if_noted
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -202,13 +200,12 @@ def iterate_path(
     """
     operator = None
     for problem in problems:
-        with blas_threads(newton_work(problem)):
-            if problem.costs.convex and problem.is_definite:
+        if problem.costs.convex and problem.is_definite:
+            with working_on(problem) as notes:
                 if operator is None:
                     operator = newton.make_operator(problem)
-                with noted_interrupts() as notes:
-                    start = newton.solve(problem, Settings(warm_start=start, **settings), operator)
-                    raise_if_noted(notes, start)
-            else:
-                start = solve_problem(problem, warm_start=start, **settings)
+                start = newton.solve(problem, Settings(warm_start=start, **settings), operator)
+                notes.raise_if_wanted(start)
+        else:
+            start = solve_problem(problem, warm_start=start, **settings)
         yield start

@@ -20,9 +20,9 @@ from owasvm._threads import blas_threads, newton_work
 from owasvm.optimality import judge
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
-from owasvm.solvers._interrupts import Interrupted, noted_interrupts, raise_if_noted
+from owasvm.solvers._interrupts import Interrupted, Notes, noted_interrupts
 
-__all__ = ["SOLVERS", "Interrupted", "Settings", "solve"]
+__all__ = ["SOLVERS", "Interrupted", "Settings", "solve", "working_on"]
 
 Callback = Callable[[dict[str, float]], bool | None]
 
@@ -153,14 +153,7 @@ def solve(
         options=dict(options or {}),
     )
     run = _model(name, verbose) if name in _MODELS else import_module(_LOADERS[name]).solve
-    # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
-    silent = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
-    with (
-        _logging(verbose),
-        silent,
-        blas_threads(newton_work(problem)),
-        noted_interrupts() as notes,
-    ):
+    with _logging(verbose), working_on(problem) as notes:
         if time_limit is not None and name not in _MODELS:
             import_module("owasvm.solvers._compilation").compile_for(problem, run)
         if problem.is_definite:
@@ -170,8 +163,32 @@ def solve(
         logging.getLogger("owasvm").info(solution.summary())
         # Outside solvers catch Ctrl-C themselves; nothing else but a callback can interrupt them.
         notes.wanted |= solution.status is Status.INTERRUPTED and callback is None
-        raise_if_noted(notes, solution)
+        notes.raise_if_wanted(solution)
     return solution
+
+
+@contextmanager
+def working_on(problem: OWAProblem) -> Iterator[Notes]:
+    """What every solver works under: as many threads as pay, Ctrl-C noted, no warnings of numpy.
+
+    Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        The problem.
+
+    Yields
+    ------
+    notes : Notes
+        Whether Ctrl-C was pressed; ``notes.raise_if_wanted(solution)`` hands over what was found.
+    """
+    with (
+        np.errstate(all="ignore"),
+        blas_threads(newton_work(problem)),
+        noted_interrupts() as notes,
+    ):
+        yield notes
 
 
 def _model(name: str, verbose: int) -> Callable[[OWAProblem, Settings], Solution]:

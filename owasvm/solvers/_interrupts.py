@@ -33,15 +33,20 @@ class Interrupted(KeyboardInterrupt):
         self.solution = solution
 
 
-class _Notes:
+class Notes:
     """Whether somebody wants the solver of this process to stop."""
 
     def __init__(self) -> None:
         self.wanted = False
         self.depth = 0
 
+    def raise_if_wanted(self, solution: Solution) -> None:
+        """Stop the script if it was asked to stop, and hand over what was found."""
+        if self.wanted:
+            raise Interrupted(solution)
 
-_notes = _Notes()
+
+_notes = Notes()
 
 
 def _is_main_thread() -> bool:
@@ -74,10 +79,10 @@ def _note(signal_number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def noted_interrupts() -> Iterator[_Notes]:
+def noted_interrupts() -> Iterator[Notes]:
     """While this lasts, the first SIGINT leaves a note instead of raising an exception."""
     if not _is_main_thread():
-        yield _Notes()
+        yield Notes()
         return
     if _notes.depth == 0:
         _notes.wanted = False
@@ -91,9 +96,3 @@ def noted_interrupts() -> Iterator[_Notes]:
         _notes.depth -= 1
         if installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def raise_if_noted(notes: _Notes, solution: Solution) -> None:
-    """Stop the script if it was asked to stop, and hand over what was found."""
-    if notes.wanted:
-        raise Interrupted(solution)

@@ -16,6 +16,7 @@ from owasvm._sorting import (
     prox_blocks_weighted,
     sort_positive,
 )
+from owasvm.loss import dual_excess
 from owasvm.problem import RankCosts
 
 FloatArray = NDArray[np.float64]
@@ -139,16 +140,11 @@ class OffsetRankLoss:
         out.block[clipped] = CLIPPED
 
     def excess(self, dual: FloatArray) -> float:
-        """Factor by which a non-negative point exceeds the dual set, 1 if it lies inside.
+        """Factor by which a non-negative point exceeds the dual set, at most 1 inside.
 
         What a sample pays beyond its offset belongs to the ranked costs.
         """
-        totals = np.cumsum(np.sort(np.maximum(dual - self.offsets, 0.0))[::-1])
-        bounds = np.cumsum(self.ranked.costs[::-1])
-        counted = bounds > 0.0
-        if np.any(totals[~counted] > 0.0):
-            return np.inf
-        return float(np.max(totals[counted] / bounds[counted], initial=1.0))
+        return dual_excess(np.maximum(dual - self.offsets, 0.0), self.ranked.costs)
 
 
 class GroupedRankLoss:

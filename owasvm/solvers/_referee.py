@@ -216,7 +216,7 @@ class Referee:
         if cheapest is None or not cheapest.objective < best.objective:
             return best
         bound = charged_bound(self._floor, cheapest.objective_rounding, cheapest.objective)
-        return replace(cheapest, lower_bound=bound if bound <= cheapest.objective else -np.inf)
+        return replace(cheapest, lower_bound=bound)
 
     def _consider_all(self, iterate: Iterate, *, final: bool) -> None:
         """All that an iterate can be judged by."""

@@ -315,13 +315,11 @@ def finished(
     """
     target = clock.settings.mip_gap
     verdict = judge(problem, best.coef, best.intercept, tol=target)
-    lower_bound = max(
-        charged_bound(lower_bound, verdict.objective_rounding, verdict.objective),
-        verdict.lower_bound,
-    )
-    if not lower_bound <= verdict.objective or not problem.is_definite:
-        # A contradiction proves that something is not what it should be, and nothing else.
+    lower_bound = charged_bound(lower_bound, verdict.objective_rounding, verdict.objective)
+    if not problem.is_definite:
         lower_bound = -np.inf
+    elif np.isfinite(lower_bound):
+        lower_bound = max(lower_bound, verdict.lower_bound)
     status = stopped
     rounded = verdict.objective_rounding > target * max(1.0, abs(verdict.objective))
     # Also if the objective is off by all that rounding allows.
@@ -355,12 +353,7 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
         return replace(newton.solve(problem, settings), solver="dca")
     if problem.costs.sample_weight is not None:
         return solve_with_copies(problem, settings, solve)
-    # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        return _solve(problem, settings, Clock.start(settings))
-
-
-def _solve(problem: OWAProblem, settings: Settings, clock: Clock) -> Solution:
+    clock = Clock.start(settings)
     operator = newton.make_operator(problem)
     search = MinorantSearch(problem, operator, clock)
     best = search.best.candidate

@@ -482,14 +482,6 @@ def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = N
             "(owasvm.weights.is_convex tells)."
         )
     clock = Clock.start(settings)
-    # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        return _solve(problem, settings, operator, clock)
-
-
-def _solve(
-    problem: OWAProblem, settings: Settings, operator: Operator | None, clock: Clock
-) -> Solution:
     task = plain_task(problem, make_operator(problem) if operator is None else operator)
     known = settings.warm_start
     start = cold_start(task) if known is None else start_from(task, known)

@@ -57,12 +57,7 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
         return replace(newton.solve(problem, settings), solver="branch-and-bound")
     if problem.costs.sample_weight is not None:
         return solve_with_copies(problem, settings, solve)
-    # Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        return _solve(problem, Clock.start(settings))
-
-
-def _solve(problem: OWAProblem, clock: Clock) -> Solution:
+    clock = Clock.start(settings)
     operator = newton.make_operator(problem)
     search = MinorantSearch(problem, operator, clock)
     best = search.best.candidate
