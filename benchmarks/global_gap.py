@@ -59,7 +59,7 @@ import numpy as np
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rank_split import pointwise_minorant
 from owasvm.solution import Solution, relative_gap
-from owasvm.solvers import Settings, newton, solve
+from owasvm.solvers import Settings, solve
 from owasvm.solvers._clock import Clock
 from owasvm.solvers.dca import better_intercept, descended, evaluate
 
@@ -170,7 +170,7 @@ class Rivals:
         shake = np.random.default_rng(len(known)).uniform(0.0, 2.0, problem.n_samples)
         shaken = evaluate(problem, found.dual * shake, found.intercept)
         starts.append(better_intercept(problem, shaken))
-        operator = newton.make_operator(problem)
+        operator = problem.samples.operator()
         clock = Clock.start(Settings(time_limit=DESCENT_LIMIT))
         return min(descended(problem, operator, start, clock).objective for start in starts)
 

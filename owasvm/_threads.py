@@ -12,14 +12,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-if TYPE_CHECKING:
-    from owasvm.problem import OWAProblem
-
-__all__ = ["blas_threads", "newton_work"]
+__all__ = ["blas_threads"]
 
 # Multiplications in one product or one system that are worth more than one thread; n = 2,700 for
 # a Gram matrix. Time of whole fits with two threads over that with one, on two quiet Intel cores:
@@ -66,14 +63,6 @@ def blas_threads(n_multiplications: float) -> Iterator[None]:
             yield
     finally:
         _limited.release()
-
-
-def newton_work(problem: OWAProblem) -> float:
-    """Multiplications in the largest Newton system that a problem can have."""
-    if problem.features is None:
-        return float(problem.n_samples) ** 3
-    # Of sparse features `size` counts the entries that are stored.
-    return float(problem.features.size) * min(problem.features.shape)
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,7 @@
-"""The best intercept for given scores: exact minimiser of a convex piecewise-linear function.
+"""Intercepts: the best one for given scores, and the middle where several are best.
 
-``h(b) = sum_k c_k xi_(k)`` with ``xi_i = max(0, 1 - y_i (s_i + b))``. For non-decreasing costs h
-is convex and piecewise linear; its minimisers form a point or an interval, whose midpoint is
-returned.
+``h(b) = Phi(1 - y (s + b))`` is convex for costs that do not fall; for the hinge it is piecewise
+linear whatever the costs. Its minimisers form a point or an interval, whose midpoint is returned.
 """
 
 from __future__ import annotations
@@ -13,16 +12,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm._jit import njit
-from owasvm._sorting import Workspace, make_workspace, sort_descending
-from owasvm.problem import RankCosts
+from owasvm.costs import Costs
+from owasvm.losses import LOSSES
 
 FloatArray = NDArray[np.float64]
 
+__all__ = ["best_intercept", "global_intercept", "middle_of_flat", "spread_intercepts"]
+
 # Slopes below this share of the total cost count as zero: they are sums of that many roundings.
 _FLAT = 1e-12
+# Every second evaluation halves an interval or the kinks in it: 100 halvings leave nothing.
 _MAX_EVALUATIONS = 200
 _VALUE_RESOLUTION = 1e-15
+# Losses that differ by less, relative to their size, are equal up to rounding.
+_EQUAL = 1e-12
+# Deviations held at a time by the search in any order: 16 MB.
+_CHUNK = 2_000_000
 
 # Value of h and its derivative towards one side of a point: (b, side) with side -1.0 or 1.0.
 # The derivative is always with respect to b.
@@ -37,67 +42,27 @@ class _Tangent(NamedTuple):
     slope: float
 
 
-@njit(cache=True)
-def _one_sided(
-    scores: FloatArray,
-    y: FloatArray,
-    intercept: float,
-    costs: FloatArray,
-    side: float,
-    resolution: float,
-    workspace: Workspace,
-) -> tuple[float, float]:
-    """Overwrites `workspace`; value and derivative to the right (side 1) or the left (side -1).
-
-    Just to the right of b the deviations of the class -1 grow and those of the class +1 shrink, to
-    the left the other way round. The growing ones rank above those they tie with, and count even
-    at deviation 0 (up to `resolution`); the stable sort keeps them in front because they are
-    written first.
-    """
-    n_samples = scores.size
-    size = 0
-    for growing in (True, False):
-        for i in range(n_samples):
-            if (y[i] * side < 0.0) == growing:
-                deviation = 1.0 - y[i] * (scores[i] + intercept)
-                if deviation > resolution or (growing and deviation >= -resolution):
-                    workspace.keys[size] = max(deviation, 0.0)
-                    workspace.order[size] = i
-                    size += 1
-    sort_descending(workspace, size)
-    value = 0.0
-    slope = 0.0
-    for k in range(size):
-        cost = costs[n_samples - 1 - k]
-        value += cost * workspace.keys[k]
-        slope -= cost * y[workspace.order[k]]
-    return value, slope
+def _resolution_of(scores: FloatArray) -> float:
+    """What rounding leaves in a deviation."""
+    return 4.0 * float(np.finfo(float).eps) * max(1.0, float(np.max(np.abs(scores))))
 
 
-def _plain(scores: FloatArray, y: FloatArray, costs: FloatArray, resolution: float) -> _OneSided:
-    workspace = make_workspace(scores.size)
+def _derivatives(scores: FloatArray, y: FloatArray, costs: Costs, loss: str) -> _OneSided:
+    """Just to the right of b the deviations of the class -1 grow, to the left the others."""
+    ranked = LOSSES[loss](costs)
+    growing = {side: y * side < 0.0 for side in (-1.0, 1.0)}
+    resolution = _resolution_of(scores)
 
     def one_sided(intercept: float, side: float) -> tuple[float, float]:
-        return _one_sided(scores, y, intercept, costs, side, resolution, workspace)
-
-    return one_sided
-
-
-def _weighted(scores: FloatArray, y: FloatArray, costs: RankCosts, resolution: float) -> _OneSided:
-    def one_sided(intercept: float, side: float) -> tuple[float, float]:
-        deviation = 1.0 - y * (scores + intercept)
-        growing = y * side < 0.0
-        counted = np.flatnonzero((deviation > resolution) | (growing & (deviation >= -resolution)))
-        deviation = np.maximum(deviation, 0.0)
-        counted = counted[np.lexsort((~growing[counted], -deviation[counted]))]
-        charged = costs.largest_first(counted)
-        return float(charged @ deviation[counted]), -float(charged @ y[counted])
+        slack = 1.0 - y * (scores + intercept)
+        value, dual = ranked.subgradient(slack, growing[side], resolution)
+        return value, -float(y @ dual)
 
     return one_sided
 
 
 def best_intercept(
-    scores: FloatArray, y: FloatArray, costs: RankCosts, guess: float = 0.0
+    scores: FloatArray, y: FloatArray, costs: Costs, guess: float = 0.0, *, loss: str = "hinge"
 ) -> float:
     """Minimiser of the loss over the intercept, for fixed scores and non-decreasing costs.
 
@@ -107,10 +72,12 @@ def best_intercept(
         Decision values without intercept.
     y : ndarray of shape (n_samples,)
         Labels -1.0 and +1.0, both present.
-    costs : RankCosts
+    costs : Costs
         Non-decreasing rank costs.
     guess : float, default=0.0
         Where to start; a good guess saves evaluations, the result does not depend on it.
+    loss : str, default="hinge"
+        One of :data:`owasvm.losses.LOSSES`.
 
     Returns
     -------
@@ -127,26 +94,132 @@ def best_intercept(
     >>> best_intercept(scores, y, RankCosts(4, "uniform", None))
     0.0
     """
-    resolution = 4.0 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(scores))))
-    if costs.ascending is not None:
-        one_sided = _plain(scores, y, costs.ascending, resolution)
-    else:
-        one_sided = _weighted(scores, y, costs, resolution)
-    margins = y - scores
-    return _Search(one_sided, margins, _FLAT * costs.total, resolution).minimiser(guess)
+    one_sided = _derivatives(scores, y, costs, loss)
+    curved = LOSSES[loss].is_curved
+    flat, resolution = _FLAT * costs.total, _resolution_of(scores)
+    return _Search(one_sided, y - scores, flat, resolution, curved).minimiser(guess)
+
+
+def global_intercept(scores: FloatArray, y: FloatArray, costs: FloatArray) -> float:
+    """Minimiser over b of ``sum_k costs[k] * xi_(k)``, any order of the costs.
+
+    The loss is piecewise linear in b and bends only where a deviation vanishes or two deviations
+    of opposite labels cross, so the least value at those points is the least of all. Of a flat
+    stretch the midpoint is returned. O(n^3 log n) for classes of similar size.
+
+    Parameters
+    ----------
+    scores, y : ndarray of shape (n_samples,)
+        Decision values without intercept; labels -1.0 and +1.0.
+    costs : ndarray of shape (n_samples,)
+        One cost per rank, ascending.
+
+    Returns
+    -------
+    intercept : float
+    """
+    positive, negative = scores[y > 0], scores[y < 0]
+    crossings = -0.5 * np.add.outer(positive, negative).ravel()
+    bends = np.unique(np.concatenate((y - scores, crossings)))
+    losses = np.concatenate(
+        [
+            np.sort(np.maximum(1.0 - y * (scores + part[:, None]), 0.0), axis=1) @ costs
+            for part in np.array_split(bends, 1 + bends.size * y.size // _CHUNK)
+        ]
+    )
+    best = int(np.argmin(losses))
+    flat = losses <= losses[best] + _EQUAL * max(1.0, losses[best])
+    first, last = best, best
+    while first > 0 and flat[first - 1]:
+        first -= 1
+    while last < bends.size - 1 and flat[last + 1]:
+        last += 1
+    return float(0.5 * (bends[first] + bends[last]))
+
+
+def spread_intercepts(scores: FloatArray, y: FloatArray, number: int) -> FloatArray:
+    """Intercepts that put a sample on the margin, `number` at most, spread evenly over all.
+
+    With costs that fall the loss can have several minima over b; these show where the deep ones
+    are.
+    """
+    kinks = np.sort(y - scores)
+    places = np.linspace(0, kinks.size - 1, min(kinks.size, number)).astype(np.int64)
+    return np.unique(kinks[places])
+
+
+def middle_of_flat(scores: FloatArray, y: FloatArray, costs: Costs, intercept: float) -> float:
+    """The middle of the stretch around an intercept on which the loss is constant.
+
+    For the hinge and costs in any order. The intercept itself where there is no such stretch, or
+    where it has no end.
+
+    Parameters
+    ----------
+    scores, y : ndarray of shape (n_samples,)
+        Decision values without intercept; labels -1.0 and +1.0.
+    costs : Costs
+        Rank costs.
+    intercept : float
+        Where to look.
+
+    Returns
+    -------
+    intercept : float
+    """
+    one_sided = _derivatives(scores, y, costs, "hinge")
+    flat = _FLAT * costs.total
+    value, _ = one_sided(intercept, 1.0)
+    ends = [intercept, intercept]
+    for index, side in enumerate((-1.0, 1.0)):
+        for _ in range(_MAX_EVALUATIONS):
+            if abs(one_sided(ends[index], side)[1]) > flat:
+                break
+            distance = _next_bend(1.0 - y * (scores + ends[index]), y * side < 0.0)
+            if not np.isfinite(distance):
+                return intercept
+            ends[index] += side * max(distance, 2.0 * _resolution_of(scores))
+        else:
+            return intercept
+    middle = 0.5 * (ends[0] + ends[1])
+    return middle if one_sided(middle, 1.0)[0] <= value + _EQUAL * abs(value) else intercept
+
+
+def _next_bend(deviations: FloatArray, growing: NDArray[np.bool_]) -> float:
+    """How far the growing deviations grow before one of them, or one that falls, meets another.
+
+    They meet 0 or each other; of those that meet each other the closest are neighbours.
+    """
+    order = np.argsort(np.maximum(deviations, 0.0), kind="stable")
+    lower, upper = order[:-1], order[1:]
+    meeting = growing[lower] & ~growing[upper] & (deviations[upper] > 0.0)
+    gaps = np.maximum(deviations[upper], 0.0) - np.maximum(deviations[lower], 0.0)
+    reaches = [
+        0.5 * gaps[meeting & (gaps > 0.0)],
+        deviations[~growing & (deviations > 0.0)],
+        -deviations[growing & (deviations < 0.0)],
+    ]
+    return float(np.min(np.concatenate(reaches), initial=np.inf))
 
 
 class _Search:
     """Finds the minimisers of h from its one-sided derivatives.
 
     `margins` are the intercepts that put a sample on the margin: the strong kinks of h, and most
-    often its minimiser is one of them. `flat` is the slope that counts as zero.
+    often its minimiser is one of them. `flat` is the slope that counts as zero; a `curved` h is
+    not piecewise linear.
     """
 
     def __init__(
-        self, one_sided: _OneSided, margins: FloatArray, flat: float, resolution: float
+        self,
+        one_sided: _OneSided,
+        margins: FloatArray,
+        flat: float,
+        resolution: float,
+        curved: bool,
     ) -> None:
         self._one_sided = one_sided
+        self._curved = curved
         self._margins = margins
         self._flat = flat
         self._resolution = resolution
@@ -206,6 +279,9 @@ class _Search:
                 where = float(np.partition(kinks, kinks.size // 2)[kinks.size // 2])
             elif evaluation % 4 != 0 and low.where < crossing < high.where:
                 where = crossing
+                if self._curved:
+                    # Where the slopes, seen as a line, vanish: exact for a parabola.
+                    where = low.where + width * low.slope / (low.slope - high.slope)
             side, tangent = self._look(where)
             if side == 0:
                 return tangent, tangent, 0

@@ -159,6 +159,21 @@ class Kernel:
     degree: float = 3
     coef0: float = 0.0
 
+    @classmethod
+    def resolve(
+        cls,
+        function: str | KernelFunction,
+        gamma: str | float,
+        degree: float,
+        coef0: float,
+        X: Samples,
+        sample_weight: FloatArray | None = None,
+    ) -> Kernel:
+        """Return the kernel for training samples; gamma is 1 for ``precomputed``, without any."""
+        precomputed = function == "precomputed"
+        width = 1.0 if precomputed else resolve_gamma(gamma, X, sample_weight)
+        return cls(function, gamma=width, degree=degree, coef0=coef0)
+
     def gram(self, X: Samples) -> FloatArray:
         """Return the Gram matrix of the training samples.
 

@@ -21,19 +21,16 @@ Everything costs O(n log n) at most; no input is changed.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from owasvm._sorting import (
-    FloatArray,
-    make_workspace,
-    prox_blocks,
-    sort_positive,
-)
+from owasvm.costs import PlainCosts, prefix_excess
+from owasvm.losses import ProxPoint, RankedHinge
 from owasvm.weights import is_convex
+
+FloatArray = NDArray[np.float64]
 
 __all__ = [
     "conjugate",
-    "dual_excess",
     "dual_slack",
     "hinge_deviations",
     "in_dual_set",
@@ -200,11 +197,8 @@ def owa_subgradient(deviations: ArrayLike, weights: ArrayLike) -> FloatArray:
     values = _as_vector("deviations", deviations)
     rank_weights = _as_rank_weights(weights)
     _check_lengths("deviations", values, "weights", rank_weights)
-    workspace = make_workspace(values.size)
-    n_positive = sort_positive(values, workspace)
-    subgradient = np.zeros(values.size)
-    subgradient[workspace.order[:n_positive]] = rank_weights[::-1][:n_positive]
-    return subgradient
+    loss = RankedHinge(PlainCosts(rank_weights))
+    return loss.subgradient(values, np.zeros(values.size, dtype=np.bool_), 0.0)[1]
 
 
 def _prox_and_dual(
@@ -214,19 +208,9 @@ def _prox_and_dual(
     values = _as_vector("v", v)
     rank_weights = _as_rank_weights(weights, convex=True)
     _check_lengths("v", values, "weights", rank_weights)
-    minimiser = np.empty(values.size)
-    dual = np.empty(values.size)
-    block = np.empty(values.size, dtype=np.int64)
-    prox_blocks(
-        values,
-        rank_weights,
-        _check_step(step),
-        minimiser,
-        dual,
-        block,
-        make_workspace(values.size),
-    )
-    return minimiser, dual, rank_weights
+    point = ProxPoint(values.size)
+    RankedHinge(PlainCosts(_check_step(step) * rank_weights)).prox(values, 1.0, point)
+    return point.prox, point.dual, rank_weights
 
 
 def prox(v: ArrayLike, weights: ArrayLike, step: float = 1.0) -> FloatArray:
@@ -304,20 +288,8 @@ def project_dual(v: ArrayLike, weights: ArrayLike) -> FloatArray:
     _, dual, rank_weights = _prox_and_dual(v, weights, 1.0)
     # The pooling works at the precision of v. Where v is far larger than the weights its rounding
     # could leave the sums too large; shrinking is safe since P is closed under it.
-    return dual / max(dual_excess(dual, rank_weights), 1.0)
-
-
-def dual_excess(a: FloatArray, rank_weights: FloatArray) -> float:
-    """Factor by which a non-negative point exceeds the prefix sums that define ``P(weights)``.
-
-    At most 1 inside, infinite where shrinking does not help. Weights in any order: the m largest
-    entries are held against the m last weights. Nothing is checked here.
-    """
-    totals, bounds = _prefix_sums(a, rank_weights)
-    counted = bounds > 0.0
-    if np.any(totals[~counted] > 0.0):
-        return np.inf
-    return float(np.max(totals[counted] / bounds[counted], initial=0.0))
+    excess = prefix_excess(np.sort(dual)[::-1], rank_weights[::-1])
+    return dual / max(excess, 1.0)
 
 
 def _prefix_sums(a: FloatArray, rank_weights: FloatArray) -> tuple[FloatArray, FloatArray]:

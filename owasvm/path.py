@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from owasvm.kernels import Kernel, KernelFunction, is_sparse, resolve_gamma
-from owasvm.preparation import kernel_samples
+from owasvm.kernels import Kernel, KernelFunction
+from owasvm.preparation import TrainingSet
 from owasvm.problem import OWAProblem, RankCosts
+from owasvm.samples import prepare
 from owasvm.solution import Solution
-from owasvm.solvers import Callback, Settings, newton, working_on
-from owasvm.solvers import solve as solve_problem
+from owasvm.solvers import Callback, solve
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -91,6 +91,7 @@ def fit_path(
     degree: float = 3,
     gamma: str | float = "scale",
     coef0: float = 0.0,
+    loss: str = "hinge",
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -117,7 +118,7 @@ def fit_path(
         As in :class:`owasvm.OWASVC`.
     alphas : float, sequence of float or None, default=0.6
         Shape parameters of a named family.
-    kernel, degree, gamma, coef0
+    kernel, degree, gamma, coef0, loss
         As in :class:`owasvm.OWASVC`.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         Positive weights; a whole number equals that many copies.
@@ -143,18 +144,19 @@ def fit_path(
     shapes: list[float | None] = [None]
     if alphas is not None:
         shapes = np.atleast_1d(np.asarray(alphas, dtype=np.float64)).tolist()
-    labels = np.asarray(y)
-    classes = np.unique(labels)
-    if classes.size != 2:
-        raise ValueError(f"fit_path needs two classes, got {classes.size}.")
-    signs = np.where(labels == classes[1], 1.0, -1.0)
-    samples = X.tocsr() if is_sparse(X) else np.ascontiguousarray(X, dtype=np.float64)
-    mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    width = resolve_gamma(gamma, samples, mass) if kernel != "precomputed" else 1.0
-    prepared = kernel_samples(Kernel(kernel, width, degree, coef0), samples)
+    training = TrainingSet.of(X, y, sample_weight)
+    signs, mass = training.binary_signs("fit_path"), training.mass
+    resolved = Kernel.resolve(kernel, gamma, degree, coef0, training.X, mass)
+    samples = prepare(training.X, resolved)
 
     def problem(C: float, alpha: float | None) -> OWAProblem:
-        return prepared.problem(signs, RankCosts(signs.size, weights, alpha, C, mass))
+        costs = RankCosts(signs.size, weights, alpha, C, mass)
+        return OWAProblem(signs, costs, samples=samples, loss=loss)
+
+    def as_given(solution: Solution) -> Solution:
+        signed = signs * solution.dual
+        b = samples.intercept_as_given(signed, solution.coef, solution.intercept)
+        return replace(solution, intercept=b)
 
     settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
     upwards = np.argsort(grid, kind="stable")
@@ -164,12 +166,12 @@ def fit_path(
         problems = (problem(float(C), alpha) for C in grid[upwards])
         row = list(iterate_path(problems, start, **settings))
         start = row[0]
-        rows.append(tuple(prepared.as_given(signs, row[k]) for k in np.argsort(upwards)))
+        rows.append(tuple(as_given(row[k]) for k in np.argsort(upwards)))
     return OWAPath(
         alphas=np.array([np.nan if alpha is None else alpha for alpha in shapes]),
         Cs=grid,
         solutions=tuple(rows),
-        classes=classes,
+        classes=training.classes,
     )
 
 
@@ -183,7 +185,7 @@ def iterate_path(
     Parameters
     ----------
     problems : iterable of OWAProblem
-        With the same labels, and the same features or Gram matrix.
+        With the same labels and samples.
     start : Solution or None, default=None
         Where the first one starts.
     **settings
@@ -198,14 +200,6 @@ def iterate_path(
     Interrupted
         Ctrl-C: a KeyboardInterrupt whose ``solution`` is the best point of the problem at hand.
     """
-    operator = None
     for problem in problems:
-        if problem.costs.convex and problem.is_definite:
-            with working_on(problem) as notes:
-                if operator is None:
-                    operator = newton.make_operator(problem)
-                start = newton.solve(problem, Settings(warm_start=start, **settings), operator)
-                notes.raise_if_wanted(start)
-        else:
-            start = solve_problem(problem, warm_start=start, **settings)
+        start = solve(problem, warm_start=start, **settings)
         yield start

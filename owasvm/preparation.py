@@ -1,141 +1,106 @@
-"""From samples as they are given to the numbers a problem is made of.
-
-Estimators and paths prepare their samples here, and nowhere else: moved to their mean where that
-changes nothing but the intercept, or turned into a Gram matrix together with what rounding can
-have left in it.
-"""
+"""From (X, y, sample_weight) to problems: what estimators, paths and certificates share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from owasvm._threads import blas_threads
-from owasvm.kernels import Kernel, KernelShifts, is_sparse
-from owasvm.problem import OWAProblem, RankCosts
-from owasvm.rounding import exact_dot, is_proven_definite, lacking_definiteness
-from owasvm.solution import Solution
+from owasvm.kernels import is_sparse
 
 FloatArray = NDArray[np.float64]
-Samples = Any  # an array or a sparse matrix of shape (n_samples, n_features)
+IntArray = NDArray[np.int64]
 
-__all__ = ["PreparedSamples", "kernel_samples", "linear_samples"]
-
-# Sparse features with a larger share of entries are no longer sparse.
-_DENSE_SHARE = 0.5
+__all__ = ["TrainingSet", "take_samples"]
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedSamples:
-    """What problems on the same samples share; the fields are those of OWAProblem.
+class TrainingSet:
+    """Samples with their classes and weights.
 
-    ``rows`` are the samples behind the Gram matrix of a linear kernel.
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
+        Samples, or their Gram matrix.
+    rows : ndarray of shape (n_samples,)
+        Where they stood among the rows that were given.
+    classes : ndarray of shape (n_classes,)
+        Sorted labels.
+    codes : ndarray of shape (n_samples,)
+        Position of each sample's label in `classes`.
+    mass : ndarray of shape (n_samples,) or None
+        Sample weights, None when all of them are exactly 1.
+    n_given : int
+        Number of rows that were given.
     """
 
-    features: FloatArray | sp.csr_matrix | None = None
-    gram: FloatArray | None = None
-    gram_rounding: FloatArray | None = None
-    origin: FloatArray | None = None
-    shifts: KernelShifts | None = None
-    known_definite: bool | None = None
-    rows: FloatArray | sp.csr_matrix | None = None
+    X: Any
+    rows: IntArray
+    classes: NDArray[Any]
+    codes: IntArray
+    mass: FloatArray | None
+    n_given: int
 
-    def problem(self, y: FloatArray, costs: RankCosts) -> OWAProblem:
-        """The problem with given labels and costs."""
-        return OWAProblem(
-            y,
-            costs,
-            self.features,
-            self.gram,
-            self.gram_rounding,
-            self.origin,
-            self.shifts,
-            self.known_definite,
+    @classmethod
+    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TrainingSet:
+        """The samples as they are given: arrays of numbers, or sparse matrices."""
+        samples = X.tocsr() if is_sparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+        labels = np.asarray(y)
+        if labels.ndim != 1 or labels.size != samples.shape[0]:
+            raise ValueError(
+                f"y must hold one label per sample: got shape {labels.shape} for "
+                f"{samples.shape[0]} samples."
+            )
+        classes, codes = np.unique(labels, return_inverse=True)
+        mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if mass is not None and np.all(mass == 1.0):
+            mass = None
+        return cls(samples, np.arange(labels.size), classes, codes, mass, labels.size)
+
+    def without_zero_weights(self, *, pairwise: bool) -> TrainingSet:
+        """The samples that count; of a Gram matrix (`pairwise`) their rows and columns."""
+        if self.mass is None or np.all(self.mass > 0.0):
+            return self
+        kept = np.flatnonzero(self.mass > 0.0)
+        present, codes = np.unique(self.codes[kept], return_inverse=True)
+        mass = self.mass[kept]
+        return replace(
+            self,
+            X=take_samples(self.X, kept, pairwise=pairwise),
+            rows=self.rows[kept],
+            classes=self.classes[present],
+            codes=codes,
+            mass=None if np.all(mass == 1.0) else mass,
         )
 
-    def weight(self, y: FloatArray, solution: Solution) -> FloatArray | None:
-        """w of a linear model; None where nothing but kernel values is known."""
-        rows = self.rows if self.features is None else self.features
-        if solution.coef is not None or rows is None:
-            return solution.coef
-        return np.asarray(rows.T @ (y * solution.dual)).ravel()
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.rows.size
 
-    def as_given(self, y: FloatArray, solution: Solution) -> Solution:
-        """The solution with the intercept for the samples as they were given."""
-        return self._with_intercept(y, solution, -1.0)
+    @property
+    def n_problems(self) -> int:
+        """One for two classes, one per class for more."""
+        return 1 if self.classes.size == 2 else self.classes.size
 
-    def as_moved(self, y: FloatArray, solution: Solution) -> Solution:
-        """The other way round: a solution to start from."""
-        return self._with_intercept(y, solution, 1.0)
+    def signs(self) -> Iterator[FloatArray]:
+        """Labels -1.0 and +1.0 of each binary problem, the later of two classes being +1."""
+        positives = [1] if self.n_problems == 1 else range(self.classes.size)
+        for positive in positives:
+            yield np.where(self.codes == positive, 1.0, -1.0)
 
-    def _with_intercept(self, y: FloatArray, solution: Solution, sign: float) -> Solution:
-        b = solution.intercept
-        if self.shifts is not None:
-            b = self.shifts.moved(y * solution.dual, b, sign)
-        weight = self.weight(y, solution)
-        if self.origin is not None and weight is not None:
-            b = exact_dot(sign * weight, self.origin, b)
-        return replace(solution, intercept=b)
+    def binary_signs(self, whose: str) -> FloatArray:
+        """Labels -1.0 and +1.0 of the two classes that `whose` takes."""
+        if self.classes.size != 2:
+            raise ValueError(f"{whose} needs two classes, got {self.classes.size}.")
+        return next(self.signs())
 
 
-def linear_samples(X: Samples) -> PreparedSamples:
-    """Features of a linear model: dense ones are moved to their mean.
-
-    Moving the samples changes the intercept and nothing else, and leaves the digits that samples
-    far from the origin would spend on the distance.
-    """
-    if is_sparse(X):
-        if X.nnz <= _DENSE_SHARE * X.shape[0] * X.shape[1]:
-            return PreparedSamples(features=X, known_definite=True)
-        X = X.toarray()
-    features, origin = _moved(X)
-    return PreparedSamples(features=features, origin=origin, known_definite=True)
-
-
-def _moved(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Dense samples minus their mean, and the mean."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        origin = X.mean(axis=0)
-        return np.ascontiguousarray(X - origin), origin
-
-
-def kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
-    """The samples of a kernel model; without a Gram matrix where a linear kernel needs none."""
-    # How much work a kernel given as a function is, only its author knows.
-    work = np.inf if callable(kernel.function) else float(X.shape[0]) ** 2 * max(X.shape)
-    with blas_threads(work):
-        return _kernel_samples(kernel, X)
-
-
-def _kernel_samples(kernel: Kernel, X: Samples) -> PreparedSamples:
-    rows = shifts = None
-    if kernel.function == "linear":
-        if X.shape[0] >= X.shape[1]:
-            return linear_samples(X)
-        rows = X
-        if not is_sparse(X):
-            rows, origin = _moved(X)
-            wide = origin.astype(np.longdouble)
-            products = [float(row.astype(np.longdouble) @ wide) for row in rows]
-            X, shifts = rows, KernelShifts(np.array(products))
-    matrix = kernel.matrix(X)
-    rounding = matrix.rounding
-    definite = kernel.is_definite
-    if definite is None and isinstance(kernel.function, str) and kernel.function != "precomputed":
-        definite = is_proven_definite(matrix.values, rounding)
-    elif definite is None:
-        # Numbers that somebody else computed are what they are.
-        lacking = lacking_definiteness(matrix.values)
-        definite = bool(np.isfinite(lacking))
-        rounding = rounding + np.sqrt(lacking if definite else 0.0)
-    return PreparedSamples(
-        gram=matrix.values,
-        gram_rounding=rounding,
-        shifts=shifts if matrix.shifts is None else matrix.shifts,
-        known_definite=definite,
-        rows=rows,
-    )
+def take_samples(X: Any, rows: IntArray, *, pairwise: bool) -> Any:
+    """Some of the samples; of a Gram matrix (`pairwise`) their rows and columns."""
+    if rows.size == X.shape[0]:
+        return X
+    return X[np.ix_(rows, rows)] if pairwise else X[rows]

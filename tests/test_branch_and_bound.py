@@ -20,7 +20,7 @@ from owasvm.optimality import certificate
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rank_split import rising_part, tail_sums
 from owasvm.solution import Status
-from owasvm.solvers import Settings, newton, solve
+from owasvm.solvers import Settings, solve
 from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import noted_interrupts
 from owasvm.solvers.branch_and_bound.choice import Choice, Trial, chosen_relaxation
@@ -300,7 +300,7 @@ def test_ranges_hold_every_better_classifier(family, gamma):
         problem = noisy_problem(15, weights, alpha, 10.0 ** rng.uniform(-1.5, 2), gamma, seed)
         y = problem.y
         data = CentredData(problem)
-        search = MinorantSearch(problem, newton.make_operator(problem), Clock.start(Settings()))
+        search = MinorantSearch(problem, problem.samples.operator(), Clock.start(Settings()))
         search.improve()
         incumbent = solve(problem, "dca")
         rising = rising_part(problem.costs.ascending)
@@ -336,7 +336,7 @@ def test_ranges_hold_every_better_classifier(family, gamma):
 def test_chosen_relaxations_prove_nothing_wrong_and_more_than_equal_emphases(gamma):
     problem = noisy_problem(60, "quadratic", 0.8, C=2.0, gamma=gamma)
     clock = Clock.start(Settings())
-    search = MinorantSearch(problem, newton.make_operator(problem), clock)
+    search = MinorantSearch(problem, problem.samples.operator(), clock)
     incumbent = solve(problem, "branch-and-bound", max_iter=20)
     best = evaluate(problem, incumbent.dual, incumbent.intercept)
     choice = chosen_relaxation(problem, best, search.best, clock, 1e-7)
@@ -406,7 +406,7 @@ def test_bound_of_handed_out_ranks(seed, n_samples):
     X, y = data_of_kind(DATA_KINDS[seed % len(DATA_KINDS)], n_samples, rng)
     costs = RankCosts(n_samples, weights, None, 10.0 ** rng.uniform(-1.5, 1.5))
     problem = OWAProblem(y, costs, features=X)
-    branching = RankBranching(problem, newton.FeatureOperator(X, y, centred=False), accuracy=1e-7)
+    branching = RankBranching(problem, problem.samples.operator(centred=False), accuracy=1e-7)
     rising = rising_part(costs.ascending)
     falling = branching._falling
     assert np.allclose(np.sort(falling), np.sort(costs.ascending - rising), atol=1e-13)
@@ -432,7 +432,7 @@ def test_children_hold_all_that_their_parent_holds(seed):
     X, y = data_of_kind("plain", 4, rng)
     costs = RankCosts(4, weights, None, 2.0)
     problem = OWAProblem(y, costs, features=X)
-    branching = RankBranching(problem, newton.FeatureOperator(X, y, centred=False), accuracy=1e-7)
+    branching = RankBranching(problem, problem.samples.operator(centred=False), accuracy=1e-7)
     rising = rising_part(costs.ascending)
     falling = branching._falling
     level = [branching.root()]
@@ -502,7 +502,7 @@ def valleys():
 
     def make(**limits):
         clock = Clock.start(Settings(**limits))
-        return Tree(problem, newton.make_operator(problem), incumbent, clock), Valleys(incumbent)
+        return Tree(problem, problem.samples.operator(), incumbent, clock), Valleys(incumbent)
 
     return make, best
 
@@ -811,7 +811,7 @@ def test_shares_find_the_optimum_of_all_orders(kind, seed):
     problem = OWAProblem(y, RankCosts(6, weights, None, 2.0), features=X)
     expected = enumerate_owa_svm(X, y, problem.costs.ascending, 1.0).objective
     clock = Clock.start(Settings(mip_gap=1e-7, max_iter=10_000))
-    operator = newton.make_operator(problem)
+    operator = problem.samples.operator()
     start = evaluate(problem, np.zeros(6), 1.0)
     tree = Tree(problem, operator, start, clock)
     shares = ShareBranching(problem, operator, start, 1e-8)
@@ -826,7 +826,7 @@ def test_share_intervals_allow_the_same_assignments_after_propagation():
     X, y = noisy_data(n_samples)
     costs = RankCosts(n_samples, np.array([3.0, 2.0, 2.0, 1.0, 1.0]), None, 1.0)
     problem = OWAProblem(y, costs, features=X)
-    operator = newton.make_operator(problem)
+    operator = problem.samples.operator()
     shares = ShareBranching(problem, operator, evaluate(problem, np.zeros(5), 1.0), 1e-6)
     classes = [0, 0, 1, 1, 2]
 

@@ -15,7 +15,7 @@ from owasvm.optimality import objective
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rank_split import tail_sums
 from owasvm.solution import Status
-from owasvm.solvers import Settings, dca, newton, solve
+from owasvm.solvers import Settings, dca, solve
 from owasvm.solvers._clock import Clock
 from owasvm.solvers.dca import (
     MinorantSearch,
@@ -98,7 +98,7 @@ def test_every_step_minimises_a_majorant(convex_steps, family, alpha, kernel, st
         longer = (evaluate(problem, np.full(30, size), 0.0) for size in np.geomspace(0.01, 10, 60))
         first = next(one for one in longer if np.count_nonzero(one.deviations) <= 5)
         assert first.deviations.any()
-    reached = list(descend(problem, newton.make_operator(problem), first, UNLIMITED))
+    reached = list(descend(problem, problem.samples.operator(), first, UNLIMITED))
     assert len(reached) >= 1
     # Olympic weights rise by more than they keep: what falls is negative.
     assert any(task.linear is not None for task, _ in convex_steps) == (family == "olympic")
@@ -138,7 +138,7 @@ def test_objective_never_rises_along_descent(data, C, kernel, seed, draw):
     size = C * rng.random() / max(1.0, float(np.mean(np.square(X))))
     start = evaluate(problem, size * rng.random(y.size), rng.normal())
     last = start.objective
-    for candidate in descend(problem, newton.make_operator(problem), start, UNLIMITED):
+    for candidate in descend(problem, problem.samples.operator(), start, UNLIMITED):
         assert candidate.objective < last
         expected = objective_at(problem, candidate.coef, candidate.intercept)
         assert candidate.objective == pytest.approx(expected, rel=1e-9, abs=1e-12)
@@ -148,7 +148,7 @@ def test_objective_never_rises_along_descent(data, C, kernel, seed, draw):
 @pytest.mark.parametrize(("family", "alpha"), FAMILIES)
 def test_descent_ends_where_it_would_end_again(family, alpha):
     problem = noisy_problem(40, family, alpha, C=0.5)
-    operator = newton.make_operator(problem)
+    operator = problem.samples.operator()
     start = evaluate(problem, np.zeros(40), 0.2)
     end = [start, *descend(problem, operator, start, UNLIMITED)][-1]
     assert end.objective < start.objective
@@ -196,7 +196,7 @@ def test_minorants_only_improve_the_bound(family, alpha):
     problem = noisy_problem(30, family, alpha, C=3.0)
     costs = problem.costs.ascending
     local = solve(problem, "dca")
-    search = MinorantSearch(problem, newton.make_operator(problem), Clock.start(Settings()))
+    search = MinorantSearch(problem, problem.samples.operator(), Clock.start(Settings()))
     bounds = [search.bound]
     for _ in range(6):
         more = search.improve()
@@ -213,7 +213,7 @@ def test_minorants_only_improve_the_bound(family, alpha):
 def test_better_minorants_exist():
     # Pointwise, the cheapest rank prices all below it.
     problem = noisy_problem(40, "quadratic", 0.8)
-    search = MinorantSearch(problem, newton.make_operator(problem), Clock.start(Settings()))
+    search = MinorantSearch(problem, problem.samples.operator(), Clock.start(Settings()))
     first = search.bound
     while search.improve():
         pass
@@ -229,7 +229,7 @@ def test_intercepts_and_starts_are_sorted_out():
         assert better.objective <= candidate.objective
         expected = objective_at(problem, better.coef, better.intercept)
         assert better.objective == pytest.approx(expected)
-    search = MinorantSearch(problem, newton.make_operator(problem), Clock.start(Settings()))
+    search = MinorantSearch(problem, problem.samples.operator(), Clock.start(Settings()))
     starts = first_candidates(problem, search.bounds)
     assert np.all(np.diff([start.objective for start in starts]) >= 0.0)
     # Samples all on one side are among the starts: for some weights that is the optimum.
@@ -415,7 +415,7 @@ def test_shaken_descents_never_lose_and_can_win():
         y[:2] = [1.0, -1.0]
         weights = np.sort(np.random.default_rng(seed).exponential(size=18))[::-1].copy()
         problem = OWAProblem(y, RankCosts(18, weights, None, 1.0), features=X)
-        operator = newton.make_operator(problem)
+        operator = problem.samples.operator()
         local = solve(problem, "dca")
         start = evaluate(problem, local.dual, local.intercept)
         best = shaken(problem, operator, start, 30, Clock.start(Settings()))

@@ -175,7 +175,7 @@ def test_ctrl_c_in_a_solver_is_no_result(monkeypatch):
         dual = np.zeros(problem.n_samples)
         return Solution(dual, 0.0, 1.0, 0.0, Status.INTERRUPTED, "newton")
 
-    monkeypatch.setattr(chains.newton, "solve", interrupted)
+    monkeypatch.setattr("owasvm.solvers.newton.solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_chain("ex-OWA-SVM", (("basic", 0.6),))
 

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression, linprog
 from sklearn.svm import SVC
 
-from owasvm import _sorting, loss
+from owasvm import loss
+from owasvm.losses import _sorting
 from owasvm.weights import is_convex, owa_weights
 from tests import oracles, strategies
 

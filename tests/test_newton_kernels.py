@@ -3,8 +3,8 @@
 import numpy as np
 
 from owasvm.problem import OWAProblem, RankCosts
+from owasvm.samples._newton_kernels import projected_conjugate_gradients
 from owasvm.solvers import solve
-from owasvm.solvers._newton_kernels import projected_conjugate_gradients
 
 
 def _system(constraint):
@@ -18,6 +18,7 @@ def _system(constraint):
         np.ones(n),
         np.arange(n),
         np.array([0, n], dtype=np.int64),
+        np.ones(1),
         1e-3,
         rng.normal(size=n),
         constraint,

@@ -201,7 +201,7 @@ def test_certificate_errors():
     X, y = np.zeros((3, 1)), np.array([0, 1, 1])
     with pytest.raises(ValueError, match="needs y and dual"):
         certificate(X)
-    with pytest.raises(ValueError, match="one entry a sample"):
+    with pytest.raises(ValueError, match="one entry per sample"):
         certificate(X, y, "basic", 1.0, [1.0])
     with pytest.raises(ValueError, match="two classes"):
         certificate(X, [1, 1, 1], "basic", 1.0, [1.0, 1.0, 1.0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 import signal
 import threading
 import warnings
@@ -14,7 +14,6 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
@@ -31,6 +30,7 @@ from owasvm.rounding import (
 )
 from owasvm.solution import Status
 from owasvm.solvers import solve
+from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import noted_interrupts
 
 seeds = st.integers(0, 2**32 - 1)
@@ -228,7 +228,7 @@ def test_rounding_that_forbids_the_gap_is_said(data):
 def test_contradictions_are_never_optimal(monkeypatch, data):
     X, y = data
     problem = OWAProblem(y.astype(float), RankCosts(40, "basic", 0.6), features=X)
-    monkeypatch.setattr("owasvm.optimality._proven_bound", lambda *_: (1e6, 0.0))
+    monkeypatch.setattr("owasvm.certificate._prove_bound", lambda *_: (1e6, 0.0))
     solution = solve(problem, max_iter=60)
     assert solution.lower_bound == -np.inf
     assert solution.gap == np.inf
@@ -337,10 +337,17 @@ def test_extreme_scales_leak_no_warnings(data, model, scale):
 # Interruptions
 
 
-def press_after(seconds):
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    return timer
+def press_at_look(monkeypatch, number):
+    """Press Ctrl-C when the solver looks at its clock for the n-th time."""
+    looks = itertools.count(1)
+    look = Clock.expired.fget
+
+    def expired(clock):
+        if next(looks) == number:
+            signal.raise_signal(signal.SIGINT)
+        return look(clock)
+
+    monkeypatch.setattr(Clock, "expired", property(expired))
 
 
 @pytest.mark.parametrize(
@@ -352,35 +359,29 @@ def press_after(seconds):
     ],
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_ctrl_c_stops_the_script_and_keeps_the_point(model, n_classes):
+def test_ctrl_c_stops_the_script_and_keeps_the_point(model, n_classes, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = np.digitize(X[:, 0] + rng.normal(size=300), [0.0] if n_classes == 2 else [-0.5, 0.5])
     handler = signal.getsignal(signal.SIGINT)
-    # Loads what is compiled, so that the interrupt meets the solver.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        clone(model).set_params(max_iter=2).fit(X, y)
-    timer = press_after(0.2)
+    press_at_look(monkeypatch, 4)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
-    timer.join()
     assert "interrupted" in np.atleast_1d(model.status_)
     assert np.all(np.atleast_1d(model.lower_bound_) <= np.atleast_1d(model.objective_))
     assert model.predict(X).shape == (300,)
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_ctrl_c_stops_a_search():
+def test_ctrl_c_stops_a_search(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = np.where(X[:, 0] + rng.normal(size=200) > 0, 1, -1)
     model = OWASVC(weights="trimmed", alpha=0.2, mip_gap=0.0, max_iter=10**8)
     search = GridSearchCV(model, {"C": [1.0, 10.0, 100.0]}, cv=3, refit=False)
-    timer = press_after(0.3)
+    press_at_look(monkeypatch, 10)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, y)
-    timer.join()
 
 
 def test_interrupts_from_compiled_code_are_interrupts(monkeypatch, data):
@@ -424,13 +425,12 @@ def test_fits_in_other_threads_take_no_notice(data):
     assert results == ["optimal"]
 
 
-def test_an_interrupt_does_not_outlive_its_fit(data):
+def test_an_interrupt_does_not_outlive_its_fit(data, monkeypatch):
     X, y = data
     model = OWASVC(C=100.0, weights="trimmed", alpha=0.2, mip_gap=0.0, max_iter=10**8)
-    timer = press_after(0.1)
+    press_at_look(monkeypatch, 5)
     with pytest.raises(KeyboardInterrupt):
         model.fit(np.vstack([X] * 8), np.tile(y, 8))
-    timer.join()
     assert OWASVC().fit(X, y).status_ == "optimal"
 
 

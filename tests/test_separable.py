@@ -277,8 +277,8 @@ def test_refitted_emphases_go_where_the_spreads_are(kind):
         data = refitted(data, spreads, n_directions=0)
     assert data.emphases[:6].mean() > 10.0 * data.emphases[6:].max()
     # The curvature that lifts the bound grows: that is what it is for.
-    before = spreads.sum() / CentredData(problem).largest_remaining(0)
-    assert spreads @ data.emphases / data.largest_remaining(0) > 1.5 * before
+    before = spreads.sum() / CentredData(problem).axes.largest_remaining(0)
+    assert spreads @ data.emphases / data.axes.largest_remaining(0) > 1.5 * before
 
 
 def rows_of(problem):
@@ -304,8 +304,8 @@ def test_coordinates_and_classifiers_are_inverse(kind, emphases):
             coef, intercept = frame.classifier(rest, coordinates)
             back = data.coordinates(coef, intercept, n_directions)
             np.testing.assert_allclose(back, coordinates, atol=1e-9)
-            vector = frame.operator.vector(rest.copy())
-            values = frame.offsets(coordinates) + y * vector.response
+            vector = frame.operator.vector(y * rest)
+            values = frame.offsets(coordinates) + vector.scores
             np.testing.assert_allclose(problem.scores(coef) + intercept, values, atol=1e-8)
             squared_norm = (y * coef) @ problem.scores(coef)
             split = coordinates[1:] @ coordinates[1:] + frame.operator.inner(vector, vector)
@@ -330,13 +330,13 @@ def test_columns_are_orthogonal_and_the_rest_has_its_curvature(kind, emphases):
         assert np.all(frame.stiffness >= products.diagonal())
         for _ in range(10):
             vector = frame.operator.vector(rng.normal(size=y.size))
-            curvature = frame.rho @ vector.response**2
-            across = frame.columns.T @ (frame.rho * y * vector.response)
+            curvature = frame.rho @ vector.scores**2
+            across = frame.columns.T @ (frame.rho * vector.scores)
             np.testing.assert_allclose(across, 0.0, atol=1e-7 * max(1.0, curvature))
             assert frame.operator.inner(vector, vector) >= curvature * (1 - 1e-9)
             # And no sample sees more of w than its norm allows.
             reach = frame.norms * np.sqrt(frame.operator.inner(vector, vector))
-            assert np.all(np.abs(vector.response) <= reach * (1 + 1e-9) + 1e-9)
+            assert np.all(np.abs(vector.scores) <= reach * (1 + 1e-9) + 1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -346,7 +346,7 @@ def test_curvature_inequality(kind, emphases):
     problem = random_problem(kind, 3)
     y = problem.y
     data = centred_data(problem, emphases)
-    rho = data.emphases / data.largest_remaining(0)
+    rho = data.emphases / data.axes.largest_remaining(0)
     rows = rows_of(problem)
     centred = rows - (rho / rho.sum()) @ rows
     leading = np.linalg.svd(np.sqrt(rho)[:, np.newaxis] * centred)[2][0]

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import owasvm._threads as threads
 from owasvm import OWASVC, LinearOWASVC
-from owasvm._threads import WORTH_THREADS, blas_threads, newton_work
+from owasvm._threads import WORTH_THREADS, blas_threads
 from owasvm.path import fit_path
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solvers import solve
@@ -102,8 +102,8 @@ def test_work_is_counted_by_the_smaller_side():
     y = np.where(rng.random(30) > 0.5, 1.0, -1.0)
     costs = RankCosts(30, "uniform", None)
     X = rng.normal(size=(30, 4))
-    assert newton_work(OWAProblem(y, costs, features=X)) == 30 * 4 * 4
-    assert newton_work(OWAProblem(y, costs, gram=X @ X.T)) == 30**3
+    assert OWAProblem(y, costs, features=X).samples.n_multiplications == 30 * 4 * 4
+    assert OWAProblem(y, costs, gram=X @ X.T).samples.n_multiplications == 30**3
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ class against the rest), has each of them solved, and keeps the results under sc
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from time import perf_counter
@@ -22,56 +22,15 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from owasvm.kernels import KERNELS, Kernel, KernelFunction, is_sparse, resolve_gamma
+from owasvm.costs import Costs
+from owasvm.kernels import KERNELS, Kernel, KernelFunction, is_sparse
 from owasvm.loss import hinge_deviations
-from owasvm.problem import RankCosts
+from owasvm.preparation import TrainingSet
 from owasvm.weights import FAMILIES, Quantifier
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Samples = Any  # an array or a CSR matrix of shape (n_samples, n_features)
-
-
-@dataclass(frozen=True)
-class TrainingSet:
-    """The samples that count: those of positive weight.
-
-    Parameters
-    ----------
-    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
-        Samples, or their Gram matrix.
-    rows : ndarray of shape (n_samples,)
-        Where they stood among the rows given to ``fit``.
-    classes : ndarray of shape (n_classes,)
-        Sorted labels.
-    codes : ndarray of shape (n_samples,)
-        Position of each sample's label in `classes`.
-    mass : ndarray of shape (n_samples,) or None
-        Sample weights, None when all of them are exactly 1.
-    n_given : int
-        Number of rows given to ``fit``.
-    """
-
-    X: Samples
-    rows: IntArray
-    classes: NDArray[Any]
-    codes: IntArray
-    mass: FloatArray | None
-    n_given: int
-
-    @property
-    def n_samples(self) -> int:
-        return self.rows.size
-
-    @property
-    def n_problems(self) -> int:
-        return 1 if self.classes.size == 2 else self.classes.size
-
-    def signs(self) -> Iterator[FloatArray]:
-        """Labels -1.0 and +1.0 of each binary problem, the later of two classes being +1."""
-        positives = [1] if self.n_problems == 1 else range(self.classes.size)
-        for positive in positives:
-            yield np.where(self.codes == positive, 1.0, -1.0)
 
 
 @dataclass(frozen=True)
@@ -251,30 +210,30 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_classification_targets(y)
         labels = np.asarray(y)
         mass = self._effective_weights(X, labels, sample_weight)
-        rows = np.flatnonzero(mass > 0.0)
-        mass = mass[rows]
-        classes, codes = np.unique(labels[rows], return_inverse=True)
+        given = TrainingSet.of(_canonical(X), labels, mass)
+        self._check_samples(given)
+        training = given.without_zero_weights(pairwise=self._is_precomputed)
+        classes = training.classes
         if classes.size < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes of positive weight; "
                 f"got {classes.size} class{'' if classes.size == 1 else 'es'}: "
                 f"{classes.tolist()}."
             )
-        is_plain = bool(np.all(mass == 1.0))
-        if is_array_of_weights(self.weights) and not (is_plain and rows.size == labels.size):
+        if is_array_of_weights(self.weights) and given.mass is not None:
             raise ValueError(
                 "sample_weight and class_weight cannot be combined with weights given as an "
                 "array: an array fixes the number of ranks, while a sample weight stands for "
                 "copies, which change it. Use a named family or a callable quantifier."
             )
-        return TrainingSet(
-            X=self._kept(_canonical(X), rows),
-            rows=rows,
-            classes=classes,
-            codes=codes,
-            mass=None if is_plain else mass,
-            n_given=labels.size,
-        )
+        return training
+
+    def _check_samples(self, training: TrainingSet) -> None:
+        """Refuse samples that are not what the classifier takes them for."""
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return False
 
     def _effective_weights(
         self, X: Samples, labels: NDArray[Any], sample_weight: ArrayLike | None
@@ -283,10 +242,6 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         classes, codes = np.unique(labels, return_inverse=True)
         return mass * _class_factors(self.class_weight, classes, codes, mass)[codes]
-
-    def _kept(self, X: Samples, rows: IntArray) -> Samples:
-        """The samples that count."""
-        return X if rows.size == X.shape[0] else X[rows]
 
     def _store(self, training: TrainingSet, fits: list[BinaryFit]) -> None:
         """Keep support vectors and intercepts."""
@@ -361,22 +316,19 @@ class KernelOWAClassifier(BaseOWAClassifier):
         self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> TrainingSet:
         training = super()._training_set(X, y, sample_weight)
-        gamma = (
-            1.0 if self._is_precomputed else resolve_gamma(self.gamma, training.X, training.mass)
+        self._kernel = Kernel.resolve(
+            self.kernel, self.gamma, self.degree, self.coef0, training.X, training.mass
         )
-        self.gamma_ = gamma
-        self._kernel = Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+        self.gamma_ = self._kernel.gamma
         return training
 
-    def _kept(self, X: Samples, rows: IntArray) -> Samples:
-        if self._is_precomputed and X.shape[0] != X.shape[1]:
+    def _check_samples(self, training: TrainingSet) -> None:
+        shape = training.X.shape
+        if self._is_precomputed and shape[0] != shape[1]:
             raise ValueError(
                 "With kernel='precomputed' X must be a square matrix, K(x_i, x_j) of the "
-                f"training samples; got shape {X.shape}."
+                f"training samples; got shape {shape}."
             )
-        if rows.size == X.shape[0]:
-            return X
-        return X[np.ix_(rows, rows)] if self._is_precomputed else X[rows]
 
     def _store(self, training: TrainingSet, fits: list[BinaryFit]) -> None:
         super()._store(training, fits)
@@ -398,7 +350,7 @@ class KernelOWAClassifier(BaseOWAClassifier):
         return self._kernel.scores(X, self.support_vectors_, self.dual_coef_)
 
 
-def weights_at(costs: RankCosts, signs: FloatArray, decision_values: FloatArray) -> FloatArray:
+def weights_at(costs: Costs, signs: FloatArray, decision_values: FloatArray) -> FloatArray:
     """Rank weights in ascending order of the hinge deviations at a point."""
     deviations = hinge_deviations(decision_values, signs)
     return costs.in_order(np.argsort(deviations, kind="stable")) / costs.C

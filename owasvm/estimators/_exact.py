@@ -5,26 +5,27 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from owasvm import solvers
+from owasvm.certificate import judge
 from owasvm.estimators._base import (
     BaseOWAClassifier,
     BinaryFit,
-    Samples,
-    TrainingSet,
     for_user,
     weights_at,
 )
-from owasvm.optimality import judge
-from owasvm.preparation import PreparedSamples
+from owasvm.losses import LOSSES
+from owasvm.preparation import TrainingSet
 from owasvm.problem import OWAProblem, RankCosts
+from owasvm.samples import Samples
 from owasvm.solution import Solution, Status
 
 FloatArray = NDArray[np.float64]
@@ -45,6 +46,7 @@ _ADVICE = {
 class ExactOWAClassifier(BaseOWAClassifier):
     """Problems handed to :func:`owasvm.solvers.solve`, certificates kept."""
 
+    loss: str
     solver: str
     solver_options: Mapping[str, Any] | None
     mip_gap: float
@@ -56,6 +58,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseOWAClassifier._parameter_constraints,
+        "loss": [StrOptions(set(LOSSES))],
         "solver": [str],
         "solver_options": [dict, None],
         "mip_gap": [Interval(Real, 0.0, None, closed="left")],
@@ -67,40 +70,35 @@ class ExactOWAClassifier(BaseOWAClassifier):
     }
 
     @abstractmethod
-    def _prepared(self, X: Samples) -> PreparedSamples:
-        """What all problems share: features or Gram matrix."""
+    def _prepare(self, X: Any) -> Samples:
+        """What all problems share."""
 
     def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
         costs = RankCosts(
             training.n_samples, self.weights, self.alpha, float(self.C), training.mass
         )
-        samples = self._prepared(training.X)
-        problems = [samples.problem(signs, costs) for signs in training.signs()]
+        samples = self._prepare(training.X)
+        problems = [
+            OWAProblem(signs, costs, samples=samples, loss=self.loss) for signs in training.signs()
+        ]
         solutions: list[Solution] = []
         interrupt = None
         for problem, known in zip(problems, self._starting_points(training), strict=True):
-            start = None if known is None else samples.as_moved(problem.y, known)
+            start = None if known is None else _as_moved(problem, known)
             try:
-                solutions.append(self._solved(problem, start))
+                solutions.append(self._solve(problem, start))
             except solvers.Interrupted as stop:
                 interrupt = stop
                 solutions.append(stop.solution)
                 break
         # What an interrupt leaves of several classes is a classifier all the same.
         unsolved = problems[len(solutions) :]
-        solutions += [_without_a_step(problem, self.solver) for problem in unsolved]
+        solutions += [_stop_before_a_step(problem, self.solver) for problem in unsolved]
         self._store_certificates(problems, solutions)
-        given = [
-            samples.as_given(problem.y, solution)
-            for problem, solution in zip(problems, solutions, strict=True)
-        ]
+        given = [_as_given(*pair) for pair in zip(problems, solutions, strict=True)]
         self.solution_ = given[0] if len(given) == 1 else given
         fits = [
-            BinaryFit(
-                problem.y * solution.dual,
-                solution.intercept,
-                samples.weight(problem.y, solution),
-            )
+            BinaryFit(problem.y * solution.dual, solution.intercept, _weight(problem, solution))
             for problem, solution in zip(problems, given, strict=True)
         ]
         return fits, interrupt
@@ -114,7 +112,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
         fits = len(previous) == len(cold) and previous[0].dual.size == training.n_samples
         return list(previous) if fits else cold
 
-    def _solved(self, problem: OWAProblem, start: Solution | None) -> Solution:
+    def _solve(self, problem: OWAProblem, start: Solution | None) -> Solution:
         """The solution of one problem; a warning where it missed its target."""
         solution = solvers.solve(
             problem,
@@ -153,23 +151,36 @@ class ExactOWAClassifier(BaseOWAClassifier):
         self.status_ = for_user([str(solution.status) for solution in solutions])
 
 
-def _without_a_step(problem: OWAProblem, solver: str) -> Solution:
+def _weight(problem: OWAProblem, solution: Solution) -> FloatArray | None:
+    """w of a linear model; None where nothing but kernel values is known."""
+    if solution.coef is not None:
+        return solution.coef
+    return problem.samples.weight(problem.y * solution.dual)
+
+
+def _as_given(problem: OWAProblem, solution: Solution) -> Solution:
+    """The solution with the intercept for the samples as they were given."""
+    signed = problem.y * solution.dual
+    b = problem.samples.intercept_as_given(signed, solution.coef, solution.intercept)
+    return replace(solution, intercept=b)
+
+
+def _as_moved(problem: OWAProblem, solution: Solution) -> Solution:
+    """The other way round: a solution to start from."""
+    signed = problem.y * solution.dual
+    b = problem.samples.intercept_as_moved(signed, solution.coef, solution.intercept)
+    return replace(solution, intercept=b)
+
+
+def _stop_before_a_step(problem: OWAProblem, solver: str) -> Solution:
     """The solution w = 0 of a problem that nobody had time for."""
-    verdict = judge(problem, np.zeros(problem.n_samples))
-    return Solution(
-        verdict.dual,
-        verdict.intercept,
-        verdict.objective,
-        verdict.lower_bound,
-        Status.INTERRUPTED,
-        solver,
-        coef=verdict.weight,
-    )
+    nothing = judge(problem, np.zeros(problem.n_samples))
+    return nothing.as_solution(Status.INTERRUPTED, solver)
 
 
 def _weights_at_solution(problem: OWAProblem, solution: Solution) -> FloatArray:
     """Rank weights in ascending order of deviation."""
     costs = problem.costs
-    if costs.ascending is not None:
-        return costs.ascending / costs.C
+    if costs.sample_weight is None:
+        return costs.by_rank() / costs.C
     return weights_at(costs, problem.y, problem.scores(solution.dual) + solution.intercept)

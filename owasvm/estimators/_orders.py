@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
+from owasvm.costs import Costs
 from owasvm.kernels import is_sparse
-from owasvm.problem import RankCosts
 
 __all__ = ["INDUCED_ORDERS", "OrderOptions", "induced_scores", "rank_weights"]
 
@@ -255,7 +255,7 @@ def induced_scores(
     return _SCORES[order](_Geometry(X, copies, is_gram), options)
 
 
-def rank_weights(scores: FloatArray, costs: RankCosts) -> FloatArray:
+def rank_weights(scores: FloatArray, costs: Costs) -> FloatArray:
     """Hand the rank weights to the samples by their scores.
 
     The k-th smallest score receives ``weights[k]``; samples of sample weight s occupy s ranks.
@@ -266,7 +266,7 @@ def rank_weights(scores: FloatArray, costs: RankCosts) -> FloatArray:
     ----------
     scores : ndarray of shape (n_samples,)
         Finite numbers.
-    costs : RankCosts
+    costs : Costs
         The rank weights.
 
     Returns

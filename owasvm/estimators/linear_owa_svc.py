@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
-from owasvm.estimators._base import BinaryFit, IntArray, Samples, TrainingSet
+from owasvm.estimators._base import BinaryFit, IntArray
 from owasvm.estimators._exact import ExactOWAClassifier
-from owasvm.preparation import PreparedSamples, linear_samples
+from owasvm.kernels import Kernel
+from owasvm.preparation import TrainingSet
+from owasvm.samples import Samples, prepare
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -45,6 +47,9 @@ class LinearOWASVC(ExactOWAClassifier):
         array, ``weights[k]`` for the k-th smallest deviation.
     alpha : float, default=0.6
         Shape of a named family.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        What a deviation :math:`\xi` costs before it is weighted by its rank: :math:`\xi` itself,
+        or :math:`\xi^2`, for weights that never fall.
     solver : str, default="auto"
         ``"auto"``, or a solver of :func:`owasvm.solvers.solve`. ``"newton"``, the choice of
         ``"auto"`` for weights that never fall, is the fast one for convex problems.
@@ -159,6 +164,7 @@ class LinearOWASVC(ExactOWAClassifier):
         *,
         weights: str | Quantifier | ArrayLike = "basic",
         alpha: float | None = 0.6,
+        loss: str = "hinge",
         solver: str = "auto",
         solver_options: Mapping[str, Any] | None = None,
         tol: float = 1e-6,
@@ -173,6 +179,7 @@ class LinearOWASVC(ExactOWAClassifier):
         self.C = C
         self.weights = weights
         self.alpha = alpha
+        self.loss = loss
         self.solver = solver
         self.solver_options = solver_options
         self.tol = tol
@@ -184,8 +191,8 @@ class LinearOWASVC(ExactOWAClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _prepared(self, X: Samples) -> PreparedSamples:
-        return linear_samples(X)
+    def _prepare(self, X: Any) -> Samples:
+        return prepare(X, Kernel("linear"), primal=True)
 
     def _store(self, training: TrainingSet, fits: list[BinaryFit]) -> None:
         super()._store(training, fits)
@@ -194,5 +201,5 @@ class LinearOWASVC(ExactOWAClassifier):
     def _store_support(self, training: TrainingSet, support: IntArray) -> None:
         """Nothing: the coefficients suffice."""
 
-    def _scores(self, X: Samples) -> FloatArray:
+    def _scores(self, X: Any) -> FloatArray:
         return safe_sparse_dot(X, self.coef_.T, dense_output=True)

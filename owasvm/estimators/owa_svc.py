@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from owasvm.estimators._base import KernelOWAClassifier, Samples
+from owasvm.estimators._base import KernelOWAClassifier
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.kernels import KernelFunction
-from owasvm.preparation import PreparedSamples, kernel_samples
+from owasvm.samples import Samples, prepare
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -63,6 +63,9 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         ``1 / n_features``.
     coef0 : float, default=0.0
         Constant of ``"poly"`` and ``"sigmoid"``.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        What a deviation :math:`\xi` costs before it is weighted by its rank: :math:`\xi` itself,
+        or :math:`\xi^2`, for weights that never fall.
     solver : str, default="auto"
         ``"auto"``, or a solver of :func:`owasvm.solvers.solve`. ``"newton"``, the choice of
         ``"auto"`` for weights that never fall, is the fast one for convex problems.
@@ -194,6 +197,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        loss: str = "hinge",
         solver: str = "auto",
         solver_options: Mapping[str, Any] | None = None,
         tol: float = 1e-6,
@@ -212,6 +216,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
+        self.loss = loss
         self.solver = solver
         self.solver_options = solver_options
         self.tol = tol
@@ -223,5 +228,5 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _prepared(self, X: Samples) -> PreparedSamples:
-        return kernel_samples(self._kernel, X)
+    def _prepare(self, X: Any) -> Samples:
+        return prepare(X, self._kernel)

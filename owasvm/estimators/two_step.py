@@ -18,14 +18,14 @@ from owasvm.estimators._base import (
     BinaryFit,
     KernelOWAClassifier,
     Samples,
-    TrainingSet,
     for_user,
     weights_at,
 )
 from owasvm.estimators._orders import INDUCED_ORDERS, OrderOptions, induced_scores, rank_weights
 from owasvm.kernels import KernelFunction, is_sparse
 from owasvm.loss import hinge_deviations
-from owasvm.problem import RankCosts
+from owasvm.preparation import TrainingSet, take_samples
+from owasvm.problem import Costs, RankCosts
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -313,7 +313,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
         signs: FloatArray,
         labels: NDArray[Any],
         scores: FloatArray | None,
-        costs: RankCosts,
+        costs: Costs,
     ) -> _TwoSteps:
         """Rank, weigh and train one binary problem."""
         mass = np.ones(signs.size) if costs.sample_weight is None else costs.sample_weight
@@ -325,7 +325,11 @@ class TwoStepOWASVC(KernelOWAClassifier):
         self._check_both_classes(sample_weight, signs, labels)
         # LIBSVM would drop samples of weight 0 itself, and then number the others anew.
         counted = np.flatnonzero(sample_weight > 0.0)
-        second = self._svm(self._kept(X, counted), labels[counted], sample_weight[counted])
+        second = self._svm(
+            take_samples(X, counted, pairwise=self._is_precomputed),
+            labels[counted],
+            sample_weight[counted],
+        )
         signed_dual = np.zeros(signs.size)
         signed_dual[counted[second.support_]] = _coefficients(second)
         return _TwoSteps(
@@ -379,7 +383,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
     def _store_steps(
         self,
         training: TrainingSet,
-        unit_costs: RankCosts,
+        unit_costs: Costs,
         signs: list[FloatArray],
         steps: list[_TwoSteps],
     ) -> None:

@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.svm import SVC
 
+from owasvm.certificate import certificate, objective
 from owasvm.experiments.folds import Fold, prepare_fold
 from owasvm.experiments.paper import is_two_step
 from owasvm.experiments.plan import ORDER, Chain, FitOptions
 from owasvm.experiments.protocol import Data, evaluate
 from owasvm.experiments.states import pack, pack_solution, unpack, unpack_solution
-from owasvm.optimality import certificate, objective
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.problem import OwnCosts, RankCosts
 from owasvm.solution import Solution, Status
-from owasvm.solvers import Settings, newton, solve
+from owasvm.solvers import solve
 from owasvm.weights import owa_weights
 
 __all__ = ["CellResult", "compute", "parts"]
@@ -205,18 +205,6 @@ def _classical(fold: Fold, C: float) -> dict[str, Any]:
 # -- exact ------------------------------------------------------------------------------------
 
 
-def _newton(fold: Fold, problem: OWAProblem, tol: float, start: Solution | None) -> Solution:
-    settings = Settings(tol=tol, warm_start=start)
-    return _uninterrupted(newton.solve(problem, settings, fold.fresh_operator()))
-
-
-def _uninterrupted(solution: Solution) -> Solution:
-    # Solvers turn Ctrl-C into the best point so far; here it must not pass for a result.
-    if solution.status == Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return solution
-
-
 def _figures(solution: Solution) -> dict[str, Any]:
     """The part of a row that describes a solution."""
     return {
@@ -242,20 +230,14 @@ def _exact(
     start = unpack_solution(states.get(part))
     begun = time.perf_counter()
     costs = RankCosts(fold.y_train.size, quantifier, alpha, C)
-    problem = fold.problem(costs)
-    if costs.convex:
-        solution = _newton(fold, problem, options.tol, start)
-    else:
-        solution = _uninterrupted(
-            solve(
-                problem,
-                solver=options.general,
-                tol=options.tol,
-                mip_gap=options.mip_gap,
-                time_limit=options.time_limit,
-                warm_start=start,
-            )
-        )
+    solution = solve(
+        fold.problem(costs),
+        solver="newton" if costs.convex else options.general,
+        tol=options.tol,
+        mip_gap=options.mip_gap,
+        time_limit=None if costs.convex else options.time_limit,
+        warm_start=start,
+    )
     seconds = time.perf_counter() - begun
     figures = {
         **evaluate(fold.y_test, fold.test_values(solution)),
@@ -280,29 +262,13 @@ def _descending(values: FloatArray) -> IntArray:
     return np.argsort(-values, kind="stable")
 
 
-class _OwnCosts(RankCosts):
-    """Every sample has its own cost, whatever its rank."""
-
-    def __init__(self, C: float, weights: FloatArray) -> None:
-        super().__init__(weights.size, "uniform", None, C, weights)
-        self._own = C * weights
-
-    # With the uniform family these come out of share functions as well, by a long way round.
-
-    def in_order(self, order: IntArray) -> FloatArray:
-        return self._own[order]
-
-    def largest_first(self, order: IntArray) -> FloatArray:
-        return self._own[order]
-
-
 def _second_step(
     fold: Fold, C: float, weights: FloatArray, order: IntArray, tol: float, start: Solution | None
 ) -> Solution:
     """The SVM in which every sample has the weight of its rank, for good."""
     rank_weights = np.empty(order.size)
     rank_weights[order] = weights[::-1]
-    return _newton(fold, fold.problem(_OwnCosts(C, rank_weights)), tol, start)
+    return solve(fold.problem(OwnCosts(rank_weights, C)), tol=tol, warm_start=start)
 
 
 def _two_step(
@@ -355,7 +321,7 @@ def _order_row(chain: Chain, fold: Fold) -> dict[str, Any]:
     first, _ = _first_step(fold, C)
     second = _second_step(fold, C, weights, first, _ORDER_TOL, None)
     costs = RankCosts(n_samples, quantifier, alpha, C)
-    exact = _newton(fold, fold.problem(costs), _ORDER_TOL, None)
+    exact = solve(fold.problem(costs), tol=_ORDER_TOL)
     positions = [np.argsort(first)]
     for solution in (second, exact):
         values = fold.train @ (fold.y_train * solution.dual) + solution.intercept

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.experiments.protocol import Data, split
 from owasvm.kernels import Kernel
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.problem import Costs, OWAProblem
+from owasvm.samples import FeatureSamples, GramSamples, Samples
 from owasvm.solution import Solution
-from owasvm.solvers import newton
-
-if TYPE_CHECKING:
-    from owasvm.solvers._operators import Operator
 
 __all__ = ["Fold", "prepare_fold"]
 
@@ -41,8 +36,8 @@ class Fold:
         Labels.
     is_kernel : bool
         Whether these are kernel values.
-    operator : Operator
-        The training samples as the solver prepares them.
+    samples : Samples
+        The training samples as problems take them.
     """
 
     train: FloatArray
@@ -50,17 +45,11 @@ class Fold:
     y_train: FloatArray
     y_test: FloatArray
     is_kernel: bool
-    operator: Operator
+    samples: Samples
 
-    def problem(self, costs: RankCosts) -> OWAProblem:
+    def problem(self, costs: Costs) -> OWAProblem:
         """The training problem with given costs."""
-        if self.is_kernel:
-            return OWAProblem(self.y_train, costs, gram=self.train, known_definite=True)
-        return OWAProblem(self.y_train, costs, features=self.train)
-
-    def fresh_operator(self) -> Operator:
-        """The prepared data, without the memory of fits before: results depend on no history."""
-        return copy.copy(self.operator)
+        return OWAProblem(self.y_train, costs, samples=self.samples)
 
     def test_values(self, solution: Solution) -> FloatArray:
         """Decision values of the test samples."""
@@ -104,11 +93,6 @@ def prepare_fold(data: Data, folds: str, fold: int, width: float) -> Fold:
         test = np.ascontiguousarray(gram[np.ix_(held_out, rows)])
     else:
         train, test = data.X[rows], data.X[held_out]
-    y_train = data.y[rows]
-    costs = RankCosts(y_train.size, "uniform", None)
-    if width > 0.0:
-        problem = OWAProblem(y_train, costs, gram=train, known_definite=True)
-    else:
-        problem = OWAProblem(y_train, costs, features=train)
-    operator = newton.make_operator(problem)
-    return Fold(train, test, y_train, data.y[held_out], width > 0.0, operator)
+    is_kernel = width > 0.0
+    samples = GramSamples(train, definite=True) if is_kernel else FeatureSamples(train)
+    return Fold(train, test, data.y[rows], data.y[held_out], is_kernel, samples)

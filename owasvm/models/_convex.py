@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.models._data import explicit_coef
-from owasvm.models._judge import Judged, judge
+from owasvm.certificate import Certificate, judge
 from owasvm.models.backends import BackendError, cvxpy_
 from owasvm.problem import OWAProblem
-from owasvm.solution import Solution, Status, relative_gap
+from owasvm.solution import Solution, Status
 
 FloatArray = NDArray[np.float64]
 
@@ -49,7 +48,7 @@ class Formulation:
     constraints: Mapping[str, Any]
     dual: Callable[[], FloatArray]
     intercept: Callable[[], float | None]
-    details: Callable[[Judged], Mapping[str, Any]] = field(default=lambda _: {})
+    details: Callable[[Certificate], Mapping[str, Any]] = field(default=lambda _: {})
 
 
 def solve_formulation(
@@ -94,19 +93,17 @@ def solve_formulation(
         details["attempts"].append(result.message)
         if result.has_point:
             found = judge(problem, formulation.dual(), formulation.intercept())
-            if relative_gap(found.objective, found.lower_bound) <= relative_gap(
-                best.objective, best.lower_bound
-            ):
+            if found.gap <= best.gap:
                 best = found
                 details.update(formulation.details(found))
-        if relative_gap(best.objective, best.lower_bound) <= tol:
+        if best.gap <= tol:
             break
         if result.limited and time_limit is not None:
             limited = True
             break
     if n_failed == len(_ATTEMPTS):
         raise BackendError(f"{name}: {details['attempts'][0]}")
-    reached = relative_gap(best.objective, best.lower_bound) <= tol
+    reached = best.gap <= tol
     status = Status.TIME_LIMIT if limited else Status.ITERATION_LIMIT
     return Solution(
         dual=best.dual,
@@ -116,7 +113,7 @@ def solve_formulation(
         status=Status.OPTIMAL if reached else status,
         solver=name,
         n_iter=n_iter,
-        coef=explicit_coef(problem, best.dual),
+        coef=best.weight,
         build_time=build_time,
         solve_time=perf_counter() - start - build_time,
         details=details,

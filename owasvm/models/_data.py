@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from owasvm.problem import OWAProblem
 
 FloatArray = NDArray[np.float64]
 
-# Eigenvalues of a Gram matrix below this share of the largest are rounding.
-_RANK_TOLERANCE = 1e-14
-
 
 def rank_costs(problem: OWAProblem) -> FloatArray:
     """``C * lambda``, ascending; the models know samples of weight 1 only."""
-    costs = problem.costs.ascending
-    if costs is None:
+    if problem.costs.sample_weight is not None:
         raise ValueError(
             "The paper's models take no sample_weight or class_weight: their rank weights are "
-            "one number a rank. Use solver='auto', or repeat the rows."
+            "one number per rank. Use solver='auto', or repeat the rows."
         )
-    return costs
+    return problem.costs.by_rank()
 
 
 def require_convex(problem: OWAProblem, model: str) -> FloatArray:
@@ -39,37 +34,17 @@ def require_convex(problem: OWAProblem, model: str) -> FloatArray:
 
 def gram_matrix(problem: OWAProblem) -> FloatArray:
     """``K(x_i, x_j)``, symmetric."""
-    if problem.gram is not None:
-        return 0.5 * (problem.gram + problem.gram.T)
-    rows = dense_features(problem)
-    return rows @ rows.T
-
-
-def dense_features(problem: OWAProblem) -> FloatArray:
-    """The features as a dense array."""
-    features = problem.features
-    return np.asarray(features.toarray() if sp.issparse(features) else features, dtype=np.float64)
+    gram = problem.samples.gram_matrix()
+    return 0.5 * (gram + gram.T)
 
 
 def coordinates(problem: OWAProblem) -> FloatArray:
-    """Rows ``r_i`` with ``r_i'r_j = K(x_i, x_j)``, one a sample.
+    """Rows ``r_i`` with ``r_i'r_j = K(x_i, x_j)``, one per sample.
 
     The classifier is searched in these coordinates: ``w'phi(x_i)`` is ``u'r_i`` and ``|w|`` is
-    ``|u|``. They are the features themselves, turned into the span of the samples when there are
-    fewer samples than features, or the eigen-coordinates of a Gram matrix, negative eigenvalues
-    clipped at 0.
+    ``|u|``.
     """
-    if problem.gram is None:
-        rows = dense_features(problem)
-        if rows.shape[1] <= rows.shape[0]:
-            return rows
-        triangle: FloatArray = np.linalg.qr(rows.T)[1]
-        return triangle.T
-    eigenvalues, vectors = np.linalg.eigh(gram_matrix(problem))
-    kept = eigenvalues > _RANK_TOLERANCE * max(float(eigenvalues[-1]), 0.0)
-    if not kept.any():
-        return np.zeros((problem.n_samples, 1))
-    return vectors[:, kept] * np.sqrt(eigenvalues[kept])
+    return problem.samples.coordinates()
 
 
 def coefficients(problem: OWAProblem, rows: FloatArray, direction: FloatArray) -> FloatArray:
@@ -79,7 +54,5 @@ def coefficients(problem: OWAProblem, rows: FloatArray, direction: FloatArray) -
 
 
 def explicit_coef(problem: OWAProblem, dual: FloatArray) -> FloatArray | None:
-    """w itself, for problems given by features."""
-    if problem.features is None:
-        return None
-    return np.asarray(problem.features.T @ (problem.y * dual)).ravel()
+    """w itself, for samples that keep it."""
+    return problem.samples.weight(problem.y * dual) if problem.samples.keeps_weight else None

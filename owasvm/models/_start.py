@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.certificate import objective
+from owasvm.intercept import global_intercept
 from owasvm.models import nc_owa_svm_fixed
 from owasvm.models._data import gram_matrix, rank_costs
-from owasvm.models._judge import best_intercept
 from owasvm.models.backends import BackendError, cvxpy_
 from owasvm.models.backends.cvxpy_ import import_cvxpy
 from owasvm.models.c_owa_svm_compact import network_formulation
@@ -35,14 +36,13 @@ class Classifier(NamedTuple):
 def value_of(problem: OWAProblem, dual: FloatArray, intercept: float) -> float:
     """Objective of the classifier, from its coefficients alone."""
     scores = problem.scores(dual)
-    deviations = np.maximum(1.0 - problem.y * (scores + intercept), 0.0)
     squared_norm = max(float((problem.y * dual) @ scores), 0.0)
-    return 0.5 * squared_norm + float(rank_costs(problem) @ np.sort(deviations))
+    return objective(problem, squared_norm, scores, intercept)[0]
 
 
 def with_best_intercept(problem: OWAProblem, dual: FloatArray) -> Classifier:
     """The classifier of these coefficients with the best intercept."""
-    intercept = best_intercept(problem.scores(dual), problem.y, rank_costs(problem))
+    intercept = global_intercept(problem.scores(dual), problem.y, rank_costs(problem))
     return Classifier(dual, intercept, value_of(problem, dual, intercept))
 
 

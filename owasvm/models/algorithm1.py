@@ -340,7 +340,7 @@ def _bound_printed(
 
 def _formulation(problem: OWAProblem, name: str | None) -> Any:
     if name is None:
-        name = "primal" if problem.gram is None else "kernel"
+        name = "primal" if problem.samples.keeps_weight else "kernel"
     modules = {"primal": "nc_owa_svm", "kernel": "nc_owa_svm_kernel"}
     if name not in modules:
         raise ValueError(f"formulation={name!r} is unknown; use one of {sorted(modules)}.")

@@ -37,9 +37,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.certificate import Certificate
 from owasvm.models._convex import Formulation, solve_formulation
 from owasvm.models._data import coordinates, require_convex
-from owasvm.models._judge import Judged
 from owasvm.models.backends.cvxpy_ import import_cvxpy
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
@@ -99,9 +99,9 @@ def build(problem: OWAProblem) -> Formulation:
         found = constraints["cdual1"].dual_value
         return None if found is None else float(np.asarray(found).item())
 
-    def details(judged: Judged) -> Mapping[str, Any]:
+    def details(found: Certificate) -> Mapping[str, Any]:
         rule = proposition_intercept(problem, np.asarray(alpha.value), np.asarray(eta.value))
-        return {"proposition_intercept": rule, "intercept": judged.intercept}
+        return {"proposition_intercept": rule, "intercept": found.intercept}
 
     return Formulation(
         model,

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from owasvm._threads import blas_threads, newton_work
-from owasvm.optimality import judge
+from owasvm._threads import blas_threads
+from owasvm.certificate import judge
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers._interrupts import Interrupted, Notes, noted_interrupts
@@ -185,7 +185,7 @@ def working_on(problem: OWAProblem) -> Iterator[Notes]:
     """
     with (
         np.errstate(all="ignore"),
-        blas_threads(newton_work(problem)),
+        blas_threads(problem.samples.n_multiplications),
         noted_interrupts() as notes,
     ):
         yield notes

@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from owasvm.problem import OWAProblem, RankCosts
+from owasvm.samples import Samples
 from owasvm.solution import Solution
 from owasvm.solvers import Settings
 
+FloatArray = NDArray[np.float64]
 Solver = Callable[[OWAProblem, Settings], Solution]
 
 
 def compile_for(problem: OWAProblem, solver: Solver) -> None:
-    """Let a solver meet a tiny problem of the same kind, once a process."""
-    kind = "gram" if problem.gram is not None else "dense"
-    if sp.issparse(problem.features):
-        kind = "sparse"
-    _meet_a_tiny_problem(
-        solver, kind, problem.costs.convex, problem.costs.sample_weight is not None
-    )
+    """Let a solver meet a tiny problem of the same kind, once per process."""
+    weighted = problem.costs.sample_weight is not None
+    tiny = problem.samples.make_tiny(_draw_tiny())
+    case = (solver, tiny.layout, problem.costs.convex, problem.loss)
+    if (*case, weighted) not in _met:
+        _met.add((*case, weighted))
+        _meet(solver, tiny, problem.costs.convex, weighted, problem.loss)
 
 
-@cache
-def _meet_a_tiny_problem(solver: Solver, kind: str, convex: bool, weighted: bool) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(12, 2))
-    y = np.where(X[:, 0] + rng.normal(size=12) > 0.0, 1.0, -1.0)
+_met: set[tuple[Any, ...]] = set()
+
+
+def _draw_tiny() -> FloatArray:
+    return np.random.default_rng(0).normal(size=(12, 2))
+
+
+def _meet(solver: Solver, samples: Samples, convex: bool, weighted: bool, loss: str) -> None:
+    X = _draw_tiny()
+    noise = np.random.default_rng(1).normal(size=12)
+    y = np.where(X[:, 0] + noise > 0.0, 1.0, -1.0)
     y[:2] = -1.0, 1.0
     mass = np.full(12, 2.0) if weighted else None
     costs = RankCosts(12, "quadratic", 0.2 if convex else 0.8, 1.0, mass)
     settings = Settings(max_iter=1000 if convex else 2)
-    if kind == "gram":
-        solver(OWAProblem(y, costs, gram=X @ X.T, known_definite=True), settings)
-    else:
-        solver(OWAProblem(y, costs, sp.csr_matrix(X) if kind == "sparse" else X), settings)
+    solver(OWAProblem(y, costs, samples=samples, loss=loss), settings)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.optimality import Certificate, charged_bound, judge
+from owasvm.certificate import Certificate, charged_bound, judge
+from owasvm.losses import ProxPoint
 from owasvm.problem import OWAProblem
 from owasvm.solvers._bracket import Bracket
-from owasvm.solvers._rank_loss import ProxPoint
 
 if TYPE_CHECKING:
     from owasvm.solvers.newton import ConvexTask, Iterate
@@ -42,22 +42,22 @@ _IDLE_CERTIFICATES = 12
 _BETTER = 0.9
 
 
-def balanced_projection(task: ConvexTask, coef: FloatArray) -> FloatArray:
-    """The point of P nearest to `coef` along ``coef - t s y`` with ``y'a = 0``.
+def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
+    """The point of the dual set nearest to `guess` along ``guess - t s y`` with ``y'a = 0``.
 
     With a linear term e it is ``y'(a - e)`` that has to vanish.
 
     Near the end the coefficients of w are a far better dual point than alpha(w, b): the Newton
-    steps keep them balanced, and they leave P by very little.
+    steps keep them balanced, and they leave the set by very little.
     """
     y, mass = task.y, task.loss.mass
-    density = coef if mass is None else coef / mass
+    density = guess if mass is None else guess / mass
     point = ProxPoint(y.size)
 
     def surplus(shift: float) -> float:
         """``-y'(a - e)`` at a shift, which never falls with it; leaves the point there."""
-        task.loss.prox(density - shift * y, 1.0, point)
-        return -float(y @ task.target(point.dual))
+        task.loss.project(density - shift * y, point)
+        return -float(task.target(point.dual).sum())
 
     first = surplus(0.0)
     bracket = Bracket(0.0, first, 0.0, first)
@@ -143,7 +143,7 @@ class Referee:
         self._judged_at = iterate.penalty
         self.is_limited = False
         best = np.inf if self._best is None else self._best.gap
-        gap = self._consider(iterate.w.coef, iterate)
+        gap = self._consider(self._task.dual_of(iterate.w), iterate)
         polishing = self._satisfied_at is not None
         if estimate <= _CONVERGED * self._tol and (polishing or gap > self._tol):
             # alpha(w, b) is the better point where w says little about it, as when w = 0, and
@@ -151,7 +151,9 @@ class Referee:
             gap = min(gap, self._consider(iterate.dual, iterate))
             if gap > self._tol:
                 # No single point proves itself: w as it is, and the bound of alpha.
-                gap = min(gap, self._consider(iterate.dual, iterate, iterate.w.coef))
+                gap = min(
+                    gap, self._consider(iterate.dual, iterate, self._task.dual_of(iterate.w))
+                )
         if gap <= self._tol:
             if not polishing:
                 self._satisfied_at = iterate.n_iter
@@ -165,19 +167,20 @@ class Referee:
 
     def _consider(
         self,
-        coef: FloatArray,
+        guess: FloatArray,
         iterate: Iterate,
         classifier: FloatArray | None = None,
         *,
         final: bool = False,
     ) -> float:
-        """Gap proven by the dual point next to `coef`; the best certificate is kept."""
-        dual = balanced_projection(self._task, coef)
+        """Gap proven by the dual point next to `guess`; the best certificate is kept."""
+        task, keeps_weight = self._task, self._problem.samples.keeps_weight
+        dual = project_balanced(task, guess)
         certificate = judge(
             self._problem,
             dual,
-            iterate.intercept - self._task.operator.intercept_shift(dual),
-            weight=iterate.w.weight if self._problem.features is not None else None,
+            iterate.intercept - task.operator.intercept_shift(task.y * dual),
+            weight=iterate.w.weight if keeps_weight else None,
             coef=classifier,
             intercept_within=_WORTH_A_SEARCH * self._tol,
             tol=self._tol,
@@ -220,6 +223,7 @@ class Referee:
 
     def _consider_all(self, iterate: Iterate, *, final: bool) -> None:
         """All that an iterate can be judged by."""
-        self._consider(iterate.w.coef, iterate, final=final)
+        classifier = self._task.dual_of(iterate.w)
+        self._consider(classifier, iterate, final=final)
         self._consider(iterate.dual, iterate, final=final)
-        self._consider(iterate.dual, iterate, iterate.w.coef, final=final)
+        self._consider(iterate.dual, iterate, classifier, final=final)

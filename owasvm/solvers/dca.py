@@ -25,17 +25,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.optimality import charged_bound, judge, objective
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.certificate import charged_bound, judge, objective
+from owasvm.intercept import spread_intercepts
+from owasvm.losses import OffsetHinge
+from owasvm.problem import OWAProblem, PlainCosts
 from owasvm.rank_split import best_minorant, pointwise_minorant, rising_part
 from owasvm.rounding import accumulated
+from owasvm.samples import Memory, Operator, Vector
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers import Settings, newton
 from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import note_interrupt
-from owasvm.solvers._operators import Operator, Vector
-from owasvm.solvers._rank_loss import OffsetRankLoss
-from owasvm.solvers._referee import balanced_projection
+from owasvm.solvers._referee import project_balanced
 
 FloatArray = NDArray[np.float64]
 
@@ -82,18 +83,10 @@ def better_intercept(problem: OWAProblem, candidate: Candidate) -> Candidate:
     """
     y = problem.y
     scores = problem.scores(candidate.coef)
-    kinks = np.sort(y - scores)
-    places = np.linspace(0, kinks.size - 1, min(kinks.size, _N_INTERCEPTS)).astype(np.int64)
-    intercepts = np.unique(kinks[places])
+    intercepts = spread_intercepts(scores, y, _N_INTERCEPTS)
     deviations = np.maximum(0.0, 1.0 - y[:, np.newaxis] * (scores[:, np.newaxis] + intercepts))
-    order = np.argsort(deviations, axis=0, kind="stable")
-    ranked = np.take_along_axis(deviations, order, axis=0)
-    if problem.costs.ascending is not None:
-        losses = problem.costs.ascending @ ranked
-    else:
-        losses = np.array(
-            [problem.costs.in_order(order[:, k]) @ ranked[:, k] for k in range(intercepts.size)]
-        )
+    ranked = np.sort(deviations, axis=0)
+    losses = problem.costs.by_rank() @ ranked
     best = evaluate(problem, candidate.coef, float(intercepts[np.argmin(losses)]))
     return best if best.objective < candidate.objective else candidate
 
@@ -102,9 +95,9 @@ def descend(
     problem: OWAProblem, operator: Operator, start: Candidate, clock: Clock
 ) -> Iterator[Candidate]:
     """Classifiers of falling objective from a start on; the start itself is not among them."""
-    costs = problem.costs.ascending
-    assert costs is not None
+    costs = problem.costs.by_rank()
     y = problem.y
+    memory = Memory()
     rising = rising_part(costs)
     falling = costs - rising
     current = start
@@ -116,14 +109,15 @@ def descend(
         task = newton.ConvexTask(
             operator,
             y,
-            OffsetRankLoss(rising, np.maximum(offsets, 0.0)),
+            OffsetHinge(rising, np.maximum(offsets, 0.0)),
             np.ones(y.size),
             tangents if tangents.any() else None,
+            memory=memory,
         )
         iterate = _convex_step(task, operator, current, iterate, clock)
         shift = 0.0 if task.linear is None else task.linear
-        coef = balanced_projection(task, iterate.w.coef + shift) - shift
-        step = evaluate(problem, coef, iterate.intercept - operator.intercept_shift(coef))
+        coef = project_balanced(task, task.dual_of(iterate.w)) - shift
+        step = evaluate(problem, coef, iterate.intercept - operator.intercept_shift(y * coef))
         if not step.objective < current.objective - _WORTH_A_STEP * abs(current.objective):
             if step.objective < current.objective:
                 yield step
@@ -142,15 +136,15 @@ def _convex_step(
     """Minimise a majorant, from where the last one ended."""
     if known is None:
         iterate = newton.Iterate(
-            w=operator.vector(current.coef.copy()),
-            intercept=current.intercept + operator.intercept_shift(current.coef),
+            w=operator.vector(task.y * current.coef),
+            intercept=current.intercept + operator.intercept_shift(task.y * current.coef),
             dual=np.maximum(current.coef, 0.0),
             penalty=task.first_penalty,
         )
     else:
         penalty = min(max(0.1 * known.penalty, task.first_penalty), task.max_penalty)
         iterate = newton.Iterate(
-            w=Vector(known.w.coef, known.w.response, known.w.weight),
+            w=Vector(known.w.coef, known.w.scores, known.w.weight),
             intercept=known.intercept,
             dual=known.dual,
             penalty=penalty,
@@ -216,8 +210,7 @@ class MinorantSearch:
         self._problem = problem
         self.operator = operator
         self._clock = clock
-        assert problem.costs.ascending is not None
-        self._costs = problem.costs.ascending
+        self._costs = problem.costs.by_rank()
         self._cuts: list[tuple[float, FloatArray]] = []
         self.n_iter = 0
         self.bounds = [self._solve(pointwise_minorant(self._costs), clock.settings.warm_start)]
@@ -251,7 +244,6 @@ class MinorantSearch:
                 callback=None,
                 max_iter=max(settings.max_iter, 1000),
             ),
-            self.operator,
         )
         self.n_iter += solution.n_iter
         candidate = evaluate(problem, solution.dual, solution.intercept)
@@ -264,7 +256,7 @@ class MinorantSearch:
 
     def _below(self, costs: FloatArray) -> OWAProblem:
         problem = self._problem
-        return problem.with_costs(RankCosts(costs.size, costs, None, float(costs.mean())))
+        return problem.with_costs(PlainCosts(costs))
 
     def improve(self) -> bool:
         """Solve one more convex problem; False when there is none worth it."""
@@ -354,7 +346,7 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
     if problem.costs.sample_weight is not None:
         return solve_with_copies(problem, settings, solve)
     clock = Clock.start(settings)
-    operator = newton.make_operator(problem)
+    operator = problem.samples.operator()
     search = MinorantSearch(problem, operator, clock)
     best = search.best.candidate
     stopped = Status.LOCAL

@@ -38,22 +38,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.losses import ProximalLoss, ProxPoint
 from owasvm.problem import OWAProblem
+from owasvm.samples import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
 from owasvm.solution import Solution, Status
 from owasvm.solvers import Callback, Settings
 from owasvm.solvers._bracket import Bracket
 from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import note_interrupt
-from owasvm.solvers._newton_kernels import change_along, list_active, shifted_point
-from owasvm.solvers._operators import (
-    MAX_INTERCEPT_STEP,
-    ActiveSet,
-    FeatureOperator,
-    GramOperator,
-    Operator,
-    Vector,
-)
-from owasvm.solvers._rank_loss import ProxPoint, RankLoss, rank_loss
+from owasvm.solvers._newton_loops import change_along, list_active, shifted_point
 from owasvm.solvers._referee import ROUNDING, Referee
 
 FloatArray = NDArray[np.float64]
@@ -104,7 +97,7 @@ class ConvexTask:
         The data.
     y : ndarray of shape (n_samples,)
         Labels -1.0 and +1.0.
-    loss : RankLoss
+    loss : ProximalLoss
         The ordered loss of the slacks u.
     margin : ndarray of shape (n_samples,)
         Required functional margins, 1 in the plain problem.
@@ -112,18 +105,26 @@ class ConvexTask:
         Coefficients e of the extra term ``sum_i e_i y_i f(x_i)``.
     fixed_intercept : float or None, default=None
         The value of b when it is not a variable.
+    memory : Memory, optional
+        What earlier tasks on the same data have learned.
     """
 
     operator: Operator
     y: FloatArray
-    loss: RankLoss
+    loss: ProximalLoss
     margin: FloatArray
     linear: FloatArray | None = None
     fixed_intercept: float | None = None
+    memory: Memory = field(default_factory=Memory)
 
     def target(self, dual: FloatArray) -> FloatArray:
         """Coefficients of the w that the gradient asks for at `dual`."""
-        return dual if self.linear is None else dual - self.linear
+        return self.y * (dual if self.linear is None else dual - self.linear)
+
+    def dual_of(self, w: Vector) -> FloatArray:
+        """The dual point that asks for w, as far as its coefficients tell."""
+        dual = self.y * w.coef
+        return dual if self.linear is None else dual + self.linear
 
     @cached_property
     def first_penalty(self) -> float:
@@ -169,25 +170,17 @@ class _Direction:
     squared_norm: float
 
 
-def make_operator(problem: OWAProblem, *, centred: bool = True) -> Operator:
-    """The data of a problem, prepared; problems that differ in their costs alone can share it."""
-    if problem.gram is not None:
-        return GramOperator(np.ascontiguousarray(problem.gram), problem.y, centred=centred)
-    assert problem.features is not None
-    # Features moved to their mean already are centred as they are.
-    return FeatureOperator(problem.features, problem.y, centred=centred and problem.origin is None)
-
-
-def plain_task(problem: OWAProblem, operator: Operator) -> ConvexTask:
+def plain_task(problem: OWAProblem) -> ConvexTask:
     """The core's view of an OWA-SVM with non-decreasing weights."""
-    return ConvexTask(operator, problem.y, rank_loss(problem.costs), np.ones(problem.n_samples))
+    margin = np.ones(problem.n_samples)
+    return ConvexTask(problem.samples.operator(), problem.y, problem.ranked_loss(), margin)
 
 
 def cold_start(task: ConvexTask) -> Iterate:
     """Start at w = 0 (plus what the linear term contributes), with multiplier 0."""
     dual = np.zeros(task.y.size)
     return Iterate(
-        w=task.operator.vector(task.target(dual).copy()),
+        w=task.operator.vector(task.target(dual)),
         intercept=task.fixed_intercept or 0.0,
         dual=dual,
         penalty=task.first_penalty,
@@ -196,17 +189,18 @@ def cold_start(task: ConvexTask) -> Iterate:
 
 def start_from(task: ConvexTask, known: Solution) -> Iterate:
     """Start at the classifier of a known solution, possibly for other costs."""
-    w = task.operator.vector(task.target(known.dual).copy())
+    w = task.operator.vector(task.target(known.dual))
     intercept = task.fixed_intercept
     if intercept is None:
-        intercept = known.intercept + task.operator.intercept_shift(known.dual)
+        intercept = known.intercept + task.operator.intercept_shift(w.coef)
     # Samples beyond the margin pay their rank's cost, which scales with C; those on the margin
     # hold the classifier, which moves much less.
     growth = task.loss.mean_cost / known.details.get("mean_cost", task.loss.mean_cost)
-    slack = task.margin - w.response - task.y * intercept
+    slack = task.margin - task.y * w.scores - task.y * intercept
     if 0.5 * task.operator.inner(w, w) + task.loss.value(slack) > task.loss.value(task.margin):
         # Worse than w = 0, b = 0: from there a large penalty would take forever.
         return cold_start(task)
+    task.memory.factorises = bool(known.details.get("factorises", False))
     beyond = slack > _ON_MARGIN
     penalty = _RESTART_SHARE * known.details.get("penalty", 0.0)
     return Iterate(
@@ -249,8 +243,8 @@ class _Inner:
         task = self.task
         shifted_point(
             task.margin,
-            iterate.w.response,
-            direction.w.response,
+            iterate.w.scores,
+            direction.w.scores,
             task.y,
             iterate.intercept,
             direction.intercept,
@@ -267,7 +261,7 @@ class _Inner:
         change = change_along(
             self._trial.dual,
             self.point.dual,
-            direction.w.response,
+            direction.w.scores,
             self.task.y,
             direction.intercept,
         )
@@ -317,7 +311,7 @@ def _class_means(task: ConvexTask) -> Vector:
     mass = np.ones(task.y.size) if task.loss.mass is None else task.loss.mass
     positive = task.y > 0
     totals = np.where(positive, mass[positive].sum(), mass[~positive].sum())
-    return task.operator.vector(task.loss.mean_cost * mass * (totals.min() / totals))
+    return task.operator.vector(task.y * task.loss.mean_cost * mass * (totals.min() / totals))
 
 
 def _newton_direction(
@@ -328,7 +322,7 @@ def _newton_direction(
     imbalance: float,
 ) -> _Direction:
     """The Newton step of the augmented Lagrangian at the iterate."""
-    samples, offsets = list_active(point.block, point.n_tied_blocks)
+    samples, offsets = list_active(point.block, point.n_blocks)
     free = task.fixed_intercept is None
     if samples.size == 0:
         task.operator.complete(residual)
@@ -337,15 +331,18 @@ def _newton_direction(
         return _direction(task, residual, imbalance, residual, intercept)
     mass = task.loss.mass
     relative_gap = iterate.gap / max(abs(iterate.objective), 1e-300)
+    root = np.ones(samples.size) if mass is None else np.sqrt(mass[samples])
     active = ActiveSet(
         samples=samples,
         offsets=offsets,
-        root=np.ones(samples.size) if mass is None else np.sqrt(mass[samples]),
-        labels=task.y[samples],
+        shrink=point.shrink,
+        root=root,
+        tie=task.y[samples] * root,
         ridge=1.0 / iterate.penalty,
         imbalance=imbalance,
         free=free,
         accuracy=min(max(relative_gap, _TIGHTEST_SYSTEM), _LOOSEST_SYSTEM),
+        memory=task.memory,
     )
     step, intercept = task.operator.newton_step(residual, active)
     return _direction(task, residual, imbalance, step, intercept)
@@ -377,10 +374,10 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
     Yields the same object, updated, before every Newton step; its ``dual`` is valid until the next
     one. The first iterate yielded is the start.
     """
-    operator, y = task.operator, task.y
+    operator = task.operator
     inner = _Inner(task)
     last_gap = np.inf
-    first = iterate.n_iter == 0 and not iterate.w.response.any()
+    first = iterate.n_iter == 0 and not iterate.w.scores.any()
     while True:
         inner.begin(iterate)
         steps = 0
@@ -389,10 +386,11 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             dual = inner.point.dual
             target = task.target(dual)
             residual, squared = operator.residual(target, iterate.w)
-            imbalance = float(y @ target) if task.fixed_intercept is None else 0.0
+            imbalance = float(target.sum()) if task.fixed_intercept is None else 0.0
             loss = task.loss.value(inner.slack)
             iterate.objective = 0.5 * operator.inner(iterate.w, iterate.w) + loss
-            iterate.gap = 0.5 * squared + loss - float(dual @ inner.slack)
+            conjugate = task.loss.conjugate_at(inner.point)
+            iterate.gap = 0.5 * squared + loss + conjugate - float(dual @ inner.slack)
             iterate.slack = inner.slack
             iterate.dual = dual
             yield iterate
@@ -450,31 +448,30 @@ def minimised(
             escaped = not abs(current.intercept) + current.objective < _ESCAPED
             if current.n_iter >= max_iter or escaped or clock.expired:
                 break
-    assert best is not None
-    return best
+    return start if best is None else best
 
 
 def _hidden(task: ConvexTask, iterate: Iterate) -> float:
     """What a free intercept could still gain, within a unit or its own size."""
     if task.fixed_intercept is not None:
         return 0.0
-    imbalance = abs(float(task.y @ task.target(iterate.dual)))
+    imbalance = abs(float(task.target(iterate.dual).sum()))
     return imbalance * max(1.0, abs(iterate.intercept))
 
 
 def _snapshot(iterate: Iterate) -> Iterate:
     """A copy that further steps leave alone."""
-    w = Vector(iterate.w.coef.copy(), iterate.w.response.copy(), iterate.w.weight.copy())
-    return replace(iterate, w=w, dual=iterate.dual.copy(), slack=iterate.slack.copy())
+    return replace(
+        iterate, w=iterate.w.copy(), dual=iterate.dual.copy(), slack=iterate.slack.copy()
+    )
 
 
-def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = None) -> Solution:
+def solve(problem: OWAProblem, settings: Settings) -> Solution:
     """Solve an OWA-SVM with non-decreasing weights to a proven relative gap ``settings.tol``.
 
     Stops early at ``max_iter`` Newton steps, at ``time_limit``, on Ctrl-C or when the callback
     says so, with the best certificate seen. The callback receives ``n_iter``, ``objective`` and
-    ``gap`` of the current iterate and the ``time`` in seconds. `operator` saves preparing the data
-    again when several problems differ in their costs alone.
+    ``gap`` of the current iterate and the ``time`` in seconds.
     """
     if not problem.costs.convex:
         raise ValueError(
@@ -482,7 +479,7 @@ def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = N
             "(owasvm.weights.is_convex tells)."
         )
     clock = Clock.start(settings)
-    task = plain_task(problem, make_operator(problem) if operator is None else operator)
+    task = plain_task(problem)
     known = settings.warm_start
     start = cold_start(task) if known is None else start_from(task, known)
     iterate = start
@@ -527,6 +524,7 @@ def solve(problem: OWAProblem, settings: Settings, operator: Operator | None = N
             "penalty": iterate.penalty,
             "mean_cost": task.loss.mean_cost,
             "rounding": verdict.rounding,
+            "factorises": task.memory.factorises,
         },
     )
 

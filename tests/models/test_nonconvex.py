@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from owasvm.intercept import global_intercept as best_intercept
 from owasvm.models import (
     SOLVERS,
     algorithm1,
@@ -17,7 +18,6 @@ from owasvm.models import (
     nc_owa_svm_kernel,
 )
 from owasvm.models._data import coefficients, coordinates
-from owasvm.models._judge import best_intercept
 from owasvm.models._start import Classifier, polished, svm, value_of, with_best_intercept
 from owasvm.models.backends import scip_
 from owasvm.problem import OWAProblem, RankCosts

@@ -58,7 +58,7 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
     if problem.costs.sample_weight is not None:
         return solve_with_copies(problem, settings, solve)
     clock = Clock.start(settings)
-    operator = newton.make_operator(problem)
+    operator = problem.samples.operator()
     search = MinorantSearch(problem, operator, clock)
     best = search.best.candidate
     tree: Tree | None = None
@@ -122,8 +122,7 @@ def _candidates(problem: OWAProblem, search: MinorantSearch, clock: Clock) -> It
 
 def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Clock) -> Status:
     """Search with the branching that suits the problem."""
-    costs = problem.costs.ascending
-    assert costs is not None
+    costs = problem.costs.by_rank()
     accuracy = min(0.1 * clock.settings.mip_gap, 1e-6)
     shares: ShareBranching | None = None
     if falling_values(costs)[0][0] >= 0.0:
@@ -134,7 +133,7 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
         tree.incumbent = shaken(problem, search.operator, tree.incumbent, n_shakes, clock)
         return tree.search(shares.root(), shares, search.bound)
     if few_assignments:
-        ranks = RankBranching(problem, newton.make_operator(problem, centred=False), accuracy)
+        ranks = RankBranching(problem, problem.samples.operator(centred=False), accuracy)
         return tree.search(ranks.root(), ranks, search.bound)
     root, coordinates = _coordinates(problem, tree.incumbent, search, clock, accuracy)
     if shares is None or problem.n_samples > FEW_SAMPLES:

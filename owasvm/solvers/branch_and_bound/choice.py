@@ -65,8 +65,7 @@ class Trial:
         accuracy: float,
         clock: Clock,
     ) -> None:
-        assert problem.costs.ascending is not None
-        self.costs = problem.costs.ascending
+        self.costs = problem.costs.by_rank()
         self.data = data
         self._problem = problem
         self._places = places

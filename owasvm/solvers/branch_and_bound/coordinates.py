@@ -90,7 +90,8 @@ class CoordinateBranching:
             self._relaxers[n_directions] = Relaxer(
                 frame, self._choice.split, self._accuracy, self._clock
             )
-            self._responses[n_directions] = frame.operator.vector(self._ball.coef.copy()).response
+            centre = frame.operator.vector(frame.y * self._ball.coef)
+            self._responses[n_directions] = frame.y * centre.scores
         return self._relaxers[n_directions]
 
     def deepened(self, node: BoxNode) -> BoxNode:

@@ -51,7 +51,7 @@ def levelled(problem: OWAProblem, slack: FloatArray, clock: Clock) -> CentredDat
     for _ in range(_ROUNDS):
         if clock.has_spent(_SHARE_OF_TIME):
             break
-        factors = np.exp(_LEVEL_RATE * (1.0 - np.minimum(data.leverages(), 10.0)))
+        factors = np.exp(_LEVEL_RATE * (1.0 - np.minimum(data.axes.leverages(), 10.0)))
         emphases = np.where(needed, emphases * factors, emphases)
         emphases = np.where(needed, emphases / emphases[needed].mean(), _LITTLE)
         data = CentredData(problem, emphases)
@@ -62,7 +62,7 @@ def levelled(problem: OWAProblem, slack: FloatArray, clock: Clock) -> CentredDat
 
 def _given(data: CentredData) -> float:
     """Geometric mean of the curvatures, up to a constant."""
-    return float(np.log(data.emphases).mean() - np.log(data.largest_remaining(0)))
+    return float(np.log(data.emphases).mean() - np.log(data.axes.largest_remaining(0)))
 
 
 def refitted(data: CentredData, spreads: FloatArray, n_directions: int) -> CentredData:
@@ -78,7 +78,7 @@ def refitted(data: CentredData, spreads: FloatArray, n_directions: int) -> Centr
         Directions that are coordinates: their eigenvalues do not count.
     """
     shares = data.emphases / data.emphases.sum()
-    expense = data.leverages(n_directions) / data.emphases
+    expense = data.axes.leverages(n_directions) / data.emphases
     gain = spreads / (shares @ spreads) + _FLOOR
     ratio = gain / (expense / (shares @ expense) + _FLOOR)
     emphases = data.emphases * np.clip(ratio, 1.0 / _MAX_RATIO, _MAX_RATIO) ** _FIT_RATE

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.optimality import feasible_dual, proven_value
+from owasvm.certificate import feasible_dual, proven_value
 from owasvm.problem import OWAProblem
 from owasvm.rank_split import tail_sums
 from owasvm.solution import Solution
@@ -30,8 +30,7 @@ def intercept_range(problem: OWAProblem, data: CentredData, upper: float) -> tup
     If b is large, every negative sample deviates by at least ``1 + b - |w| |phi(x_i)|``, and these
     deviations cost the sum of as many last costs each unit.
     """
-    costs = problem.costs.ascending
-    assert costs is not None
+    costs = problem.costs.by_rank()
     sums = tail_sums(costs)
     reach = _ROUNDED_UP * float(np.sqrt(2.0 * upper) * data.norms.max())
     ends = []

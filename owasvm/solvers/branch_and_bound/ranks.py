@@ -22,14 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.optimality import proven_value
+from owasvm.certificate import proven_value
+from owasvm.losses import OffsetHinge
 from owasvm.problem import OWAProblem
 from owasvm.rank_split import pointwise_minorant, rising_part
+from owasvm.samples import Operator
 from owasvm.solvers import newton
 from owasvm.solvers._clock import Clock
-from owasvm.solvers._operators import Operator
-from owasvm.solvers._rank_loss import OffsetRankLoss
-from owasvm.solvers._referee import balanced_projection
+from owasvm.solvers._referee import project_balanced
 from owasvm.solvers.branch_and_bound.tree import Node, Tree
 from owasvm.solvers.dca import Candidate, evaluate
 
@@ -65,7 +65,7 @@ def log_assignments(costs: FloatArray) -> float:
 def bound_and_candidate(
     problem: OWAProblem,
     task: newton.ConvexTask,
-    loss: OffsetRankLoss,
+    loss: OffsetHinge,
     iterate: newton.Iterate,
 ) -> tuple[float, Candidate]:
     """What an iterate of a convex problem below ours proves, and the classifier it stands for.
@@ -76,12 +76,12 @@ def bound_and_candidate(
     linear = np.zeros(problem.n_samples) if task.linear is None else task.linear
     bounds, candidates = [0.0], []
     # Where w says little about its coefficients, as at w = 0, the multiplier says more.
-    for guess in (iterate.w.coef + linear, iterate.dual):
-        charged = balanced_projection(task, guess)
+    for guess in (task.dual_of(iterate.w), iterate.dual):
+        charged = project_balanced(task, guess)
         coef = charged - linear
         excess = loss.excess(charged)
         bounds.append(proven_value(problem, coef, float(charged.sum()), excess))
-        intercept = iterate.intercept - operator.intercept_shift(coef)
+        intercept = iterate.intercept - operator.intercept_shift(task.y * coef)
         candidates.append(evaluate(problem, coef, intercept))
     return max(bounds), min(candidates, key=lambda one: one.objective)
 
@@ -119,8 +119,7 @@ class RankBranching:
     """
 
     def __init__(self, problem: OWAProblem, operator: Operator, accuracy: float) -> None:
-        costs = problem.costs.ascending
-        assert costs is not None
+        costs = problem.costs.by_rank()
         self._problem = problem
         self._operator = operator
         self._accuracy = accuracy
@@ -177,7 +176,7 @@ class RankBranching:
         charged = self._rising.copy()
         charged[n_samples - negative.size :] += negative
         ranked = pointwise_minorant(np.maximum(charged, 0.0))
-        loss = OffsetRankLoss(ranked, offsets)
+        loss = OffsetHinge(ranked, offsets)
         task = newton.ConvexTask(
             self._operator,
             problem.y,
@@ -189,7 +188,7 @@ class RankBranching:
         if node.start is not None and task.linear is None:
             start.w = self._operator.vector(node.start.w.coef.copy())
             start.intercept = node.start.intercept
-            start.dual = np.maximum(node.start.w.coef, 0.0)
+            start.dual = np.maximum(problem.y * node.start.w.coef, 0.0)
         n_steps = _MAX_STEPS if accuracy <= _EXACT else _STEPS_FOR_A_BOUND
         iterate = newton.minimised(task, start, accuracy, n_steps, clock)
         return *bound_and_candidate(problem, task, loss, iterate), iterate

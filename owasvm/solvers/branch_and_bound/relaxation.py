@@ -24,14 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
+from owasvm.certificate import objective_of_slack
 from owasvm.loss import project_dual
+from owasvm.losses import OffsetHinge
 from owasvm.problem import OWAProblem
 from owasvm.rounding import accumulated
+from owasvm.samples import Memory
 from owasvm.separable import Layers, SampleMinima, make_layers, sample_minima, tightened
 from owasvm.solvers import newton
 from owasvm.solvers._clock import Clock
-from owasvm.solvers._operators import Vector
-from owasvm.solvers._rank_loss import OffsetRankLoss
 from owasvm.solvers.branch_and_bound.geometry import Frame
 
 FloatArray = NDArray[np.float64]
@@ -241,12 +242,13 @@ class Relaxer:
         self.split = split
         self._accuracy = accuracy
         self._clock = clock
+        self._memory = Memory()
 
     def start(self, coef: FloatArray, coordinates: FloatArray) -> Point:
         """A point to start from: coefficients of the part of w outside the coordinates."""
         operator = self.frame.operator
         iterate = newton.Iterate(
-            w=operator.vector(coef.copy()),
+            w=operator.vector(self.frame.y * coef),
             intercept=0.0,
             dual=coef.copy(),
             penalty=1.0 / max(operator.mean_diagonal(), 1e-300),
@@ -260,8 +262,8 @@ class Relaxer:
         iterate: newton.Iterate,
     ) -> Point:
         operator = self.frame.operator
-        vector = operator.vector(coef.copy())
-        slack = self._margin(coordinates) - vector.response
+        vector = operator.vector(self.frame.y * coef)
+        slack = self._margin(coordinates) - self.frame.y * vector.scores
         squared_norm = max(operator.inner(vector, vector), 0.0)
         return Point(coef, slack, squared_norm, coordinates, iterate)
 
@@ -271,10 +273,8 @@ class Relaxer:
 
     def objective(self, problem: OWAProblem, point: Point) -> float:
         """Objective of the classifier a point stands for."""
-        deviations = np.sort(np.maximum(point.slack, 0.0))
-        assert problem.costs.ascending is not None
         stretch = float(self.frame.regularised @ point.coordinates**2)
-        return 0.5 * (point.squared_norm + stretch) + float(problem.costs.ascending @ deviations)
+        return objective_of_slack(problem, point.squared_norm + stretch, point.slack)
 
     def _levels(self, box: Box, slack: FloatArray) -> FloatArray:
         positive = slack[slack > 0.0]
@@ -341,21 +341,22 @@ class Relaxer:
         task = newton.ConvexTask(
             frame.operator,
             frame.y,
-            OffsetRankLoss(self.split.rising, np.maximum(slopes, 0.0)),
+            OffsetHinge(self.split.rising, np.maximum(slopes, 0.0)),
             self._margin(point.coordinates),
             falling if falling.any() else None,
             0.0,
+            self._memory,
         )
         known = point.iterate
         start = newton.Iterate(
-            w=Vector(known.w.coef.copy(), known.w.response.copy(), known.w.weight.copy()),
+            w=known.w.copy(),
             intercept=0.0,
             dual=known.dual,
             penalty=min(max(_RESTART * known.penalty, task.first_penalty), task.max_penalty),
         )
         iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS, self._clock)
         # Not the coefficients of w: those of violated samples must match their slopes exactly.
-        return self._point(task.target(iterate.dual), point.coordinates, iterate)
+        return self._point(frame.y * task.target(iterate.dual), point.coordinates, iterate)
 
     def _proof(
         self, box: Box, point: Point, slopes: FloatArray, layers: Layers, target: float

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.losses import OffsetHinge
 from owasvm.problem import OWAProblem
 from owasvm.rank_split import rising_part
+from owasvm.samples import Operator
 from owasvm.solvers import newton
 from owasvm.solvers._clock import Clock
-from owasvm.solvers._operators import Operator
-from owasvm.solvers._rank_loss import OffsetRankLoss
 from owasvm.solvers.branch_and_bound.ranks import SAME, bound_and_candidate, falling_values
 from owasvm.solvers.branch_and_bound.tree import Node, Tree
 from owasvm.solvers.dca import Candidate
@@ -63,8 +63,7 @@ class ShareBranching:
     def __init__(
         self, problem: OWAProblem, operator: Operator, incumbent: Candidate, accuracy: float
     ) -> None:
-        costs = problem.costs.ascending
-        assert costs is not None
+        costs = problem.costs.by_rank()
         self._problem = problem
         self._operator = operator
         self._incumbent = incumbent
@@ -134,7 +133,7 @@ class ShareBranching:
         offsets = self._charges[node.lowest]
         if not offsets.any() and self._rising[-1] <= 0.0:
             return 0.0, self._incumbent
-        loss = OffsetRankLoss(self._rising, offsets)
+        loss = OffsetHinge(self._rising, offsets)
         task = newton.ConvexTask(
             self._operator,
             problem.y,
@@ -143,8 +142,8 @@ class ShareBranching:
             None,
         )
         start = newton.cold_start(task)
-        start.w = self._operator.vector(node.start.copy())
-        start.intercept = node.intercept + self._operator.intercept_shift(node.start)
+        start.w = self._operator.vector(problem.y * node.start)
+        start.intercept = node.intercept + self._operator.intercept_shift(problem.y * node.start)
         start.dual = np.maximum(node.start, 0.0)
         iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS, clock)
         return bound_and_candidate(problem, task, loss, iterate)

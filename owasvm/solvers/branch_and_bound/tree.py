@@ -12,10 +12,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from owasvm.problem import OWAProblem
+from owasvm.samples import Operator
 from owasvm.solution import Status
 from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import note_interrupt
-from owasvm.solvers._operators import Operator
 from owasvm.solvers.dca import Candidate, descended, report
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,118 @@
+r"""What the rest of the package asks of a loss.
+
+.. math:: \Phi(u) = \sum_k c_k\, \varphi(u)_{(k)}, \qquad u_i = 1 - y_i f(x_i),
+
+the values of a function :math:`\varphi`, zero for :math:`u \le 0` and growing from there, sorted
+ascending and weighted by costs c that do not fall. Solvers and the certificate use nothing of a
+loss but the methods below. Only the hinge takes costs in any order, and no more than its value,
+its excess and its subgradient then.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.costs import Costs
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+__all__ = ["ProxPoint", "ProximalLoss", "RankedLoss"]
+
+
+class ProxPoint:
+    """Where a prox was taken, and how it reacts to changes there.
+
+    Attributes
+    ----------
+    prox, dual : ndarray of shape (n_samples,)
+        The minimiser x, and ``penalty * s * (v - x)``, a subgradient of the loss at x.
+    block : ndarray of shape (n_samples,)
+        Negative where `dual` does not react to changes of v. 0 where it follows v, each sample on
+        its own. 1, 2, ... for blocks of samples that share one value of x.
+    n_blocks : int
+        The largest number in `block`, or 0.
+    shrink : ndarray of shape (n_samples + 1,)
+        ``1 - sqrt(1 - t)`` for each block: the Jacobian of `dual` in the block is
+        ``penalty * D (I - t q q' / q'q) D``, ``D = diag(q)``, q the roots of the sample weights.
+    """
+
+    def __init__(self, n_samples: int) -> None:
+        self.prox = np.empty(n_samples)
+        self.dual = np.empty(n_samples)
+        self.block = np.empty(n_samples, dtype=np.int64)
+        self.n_blocks = 0
+        self.shrink = np.ones(n_samples + 1)
+
+
+class ProximalLoss(Protocol):
+    """What the convex solver asks of a loss ``Phi`` of the slacks u."""
+
+    @property
+    def mass(self) -> FloatArray | None:
+        """Sample weights s, None when all are 1."""
+
+    @property
+    def mean_cost(self) -> float:
+        """Mean cost of a unit of sample weight."""
+
+    def value(self, slack: FloatArray) -> float:
+        """``Phi(slack)``."""
+
+    def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
+        """Fill `out`: ``argmin_x penalty/2 sum_i s_i (x_i - v_i)^2 + Phi(x)``."""
+
+    def project(self, v: FloatArray, out: ProxPoint) -> None:
+        """Fill ``out.dual``: s times the point nearest to v of the dual set, per unit of weight.
+
+        The dual set holds the points at which the conjugate is finite. ``out.block`` is negative
+        where the projection does not follow v.
+        """
+
+    def conjugate_at(self, point: ProxPoint) -> float:
+        """``Phi*(dual)`` at a point where a prox was taken."""
+
+
+class RankedLoss(ProximalLoss, Protocol):
+    """A loss of a problem, bound to its costs: all that solvers and the certificate ask for.
+
+    Parameters
+    ----------
+    costs : Costs
+        Who pays what.
+
+    Attributes
+    ----------
+    is_curved : bool
+        Whether the loss is not piecewise linear.
+    """
+
+    is_curved: ClassVar[bool]
+
+    def __init__(self, costs: Costs) -> None: ...
+
+    def conjugate(self, dual: FloatArray) -> float:
+        """``Phi*`` at a point of the dual set, or a little more; rounding is left to the caller.
+
+        It must not grow when entries of the point are lowered.
+        """
+
+    def excess(self, dual: FloatArray) -> float:
+        """Factor by which a non-negative point exceeds the dual set, at most 1 inside."""
+
+    def subgradient(
+        self, slack: FloatArray, growing: NDArray[np.bool_], resolution: float
+    ) -> tuple[float, FloatArray]:
+        """``Phi(slack)`` and the subgradient that holds when some slacks grow, the others fall.
+
+        Growing slacks rank above those they tie with, and count from ``-resolution`` on.
+        """
+
+    def rounding(self, slack: FloatArray, error: FloatArray) -> float:
+        """How much ``Phi`` changes at most when slacks change by at most `error`."""
+
+    def constant_intercepts(self, y: FloatArray) -> tuple[float, ...]:
+        """Intercepts of which one is best for w = 0."""

@@ -1,0 +1,230 @@
+r"""The ranked hinge ``Phi(u) = sum_k c_k max(u, 0)_(k)``, alone and composed.
+
+It is positively homogeneous, so its conjugate is 0 on the dual set P(c) of :mod:`owasvm.loss`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm._jit import njit
+from owasvm.costs import Costs, PlainCosts
+from owasvm.losses._sorting import (
+    CLIPPED,
+    Workspace,
+    make_workspace,
+    prox_blocks,
+    prox_blocks_weighted,
+    sort_descending,
+    sort_positive,
+)
+from owasvm.losses.base import ProximalLoss, ProxPoint
+from owasvm.rounding import accumulated
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+__all__ = ["GroupedLoss", "OffsetHinge", "RankedHinge", "order_with_growing"]
+
+
+@njit(cache=True)
+def order_with_growing(
+    slack: FloatArray, growing: NDArray[np.bool_], resolution: float, workspace: Workspace
+) -> int:
+    """Overwrites ``keys`` and ``order`` of `workspace`: what counts when some slacks grow.
+
+    Positive slacks, largest first; the growing ones stand in front of those they tie with, since
+    they are written first and the sort is stable, and count even at 0, up to `resolution`.
+    Returns their number.
+    """
+    size = 0
+    for first in (True, False):
+        for i in range(slack.size):
+            if growing[i] == first:
+                value = slack[i]
+                if value > resolution or (first and value >= -resolution):
+                    workspace.keys[size] = max(value, 0.0)
+                    workspace.order[size] = i
+                    size += 1
+    sort_descending(workspace, size)
+    return size
+
+
+class RankedHinge:
+    """``Phi(u) = sum_k c_k max(u, 0)_(k)``.
+
+    Parameters
+    ----------
+    costs : Costs
+        Who pays what.
+    """
+
+    is_curved: ClassVar[bool] = False
+
+    def __init__(self, costs: Costs) -> None:
+        self._costs = costs
+        self.mass = costs.sample_weight
+        self.mean_cost = costs.total / (
+            costs.n_samples if self.mass is None else float(self.mass.sum())
+        )
+        self._workspace = make_workspace(costs.n_samples)
+
+    def value(self, slack: FloatArray) -> float:
+        n_positive = sort_positive(slack, self._workspace)
+        charged = self._costs.largest_first(self._workspace.order[:n_positive])
+        return float(charged @ self._workspace.keys[:n_positive])
+
+    def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
+        if self.mass is None:
+            arguments = (out.prox, out.dual, out.block, self._workspace)
+            out.n_blocks = prox_blocks(v, self._costs.by_rank(), 1.0 / penalty, *arguments)
+        else:
+            n_positive = sort_positive(v, self._workspace)
+            totals = self._costs.largest_first(self._workspace.order[:n_positive])
+            out.n_blocks = prox_blocks_weighted(
+                v,
+                self.mass,
+                totals,
+                1.0 / penalty,
+                n_positive,
+                out.prox,
+                out.dual,
+                out.block,
+                self._workspace,
+            )
+        out.dual *= penalty
+
+    def project(self, v: FloatArray, out: ProxPoint) -> None:
+        # Moreau: what the prox takes away is the projection.
+        self.prox(v, 1.0, out)
+
+    def conjugate_at(self, point: ProxPoint) -> float:  # noqa: ARG002
+        return 0.0
+
+    def conjugate(self, dual: FloatArray) -> float:  # noqa: ARG002
+        return 0.0
+
+    def excess(self, dual: FloatArray) -> float:
+        return self._costs.excess(dual)
+
+    def subgradient(
+        self, slack: FloatArray, growing: NDArray[np.bool_], resolution: float
+    ) -> tuple[float, FloatArray]:
+        size = order_with_growing(slack, growing, resolution, self._workspace)
+        order = self._workspace.order[:size]
+        charged = self._costs.largest_first(order)
+        dual = np.zeros(slack.size)
+        dual[order] = charged
+        return float(charged @ self._workspace.keys[:size]), dual
+
+    def rounding(self, slack: FloatArray, error: FloatArray) -> float:
+        near = slack > -error
+        if not near.any():
+            return 0.0
+        charge = self._costs.largest_sum(int(near.sum()))
+        return charge * float(error[near].max()) + accumulated(slack.size + 2) * self.value(slack)
+
+    def constant_intercepts(self, y: FloatArray) -> tuple[float, ...]:  # noqa: ARG002
+        # The loss bends at these intercepts only.
+        return 0.0, -1.0, 1.0
+
+
+class OffsetHinge:
+    """One rank group plus a hinge of its own for every sample.
+
+    ``Phi(u) = sum_k costs[k] max(u, 0)_(k) + sum_i offsets[i] max(u_i, 0)``.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n_samples,)
+        Ascending, non-decreasing costs by rank.
+    offsets : ndarray of shape (n_samples,)
+        Non-negative costs by sample.
+    """
+
+    mass: FloatArray | None = None
+
+    def __init__(self, costs: FloatArray, offsets: FloatArray) -> None:
+        self.ranked = RankedHinge(PlainCosts(costs))
+        self.offsets = np.ascontiguousarray(offsets)
+        self.mean_cost = self.ranked.mean_cost + float(self.offsets.mean())
+
+    def value(self, slack: FloatArray) -> float:
+        return self.ranked.value(slack) + float(self.offsets @ np.maximum(slack, 0.0))
+
+    def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
+        # On positive slacks an offset is a linear term, so it shifts v; what it shifts beyond 0
+        # is clipped like what the ranked costs shift there.
+        positive = v > 0.0
+        shifted = np.where(positive, v - self.offsets / penalty, v)
+        self.ranked.prox(shifted, penalty, out)
+        out.dual[positive] += self.offsets[positive]
+        clipped = positive & (shifted <= 0.0)
+        out.prox[clipped] = 0.0
+        out.dual[clipped] = penalty * v[clipped]
+        out.block[clipped] = CLIPPED
+
+    def project(self, v: FloatArray, out: ProxPoint) -> None:
+        self.prox(v, 1.0, out)
+
+    def conjugate_at(self, point: ProxPoint) -> float:
+        return self.ranked.conjugate_at(point)
+
+    def excess(self, dual: FloatArray) -> float:
+        """Factor by which a non-negative point exceeds the dual set, at most 1 inside.
+
+        What a sample pays beyond its offset belongs to the ranked costs.
+        """
+        return self.ranked.excess(np.maximum(dual - self.offsets, 0.0))
+
+
+class GroupedLoss:
+    """Disjoint rank groups, each with its own loss.
+
+    Parameters
+    ----------
+    groups : list of ndarray
+        Sample indices of each group; together every sample exactly once.
+    losses : sequence of ProximalLoss
+        The loss of each group, without sample weights.
+    """
+
+    mass: FloatArray | None = None
+
+    def __init__(self, groups: list[IntArray], losses: Sequence[ProximalLoss]) -> None:
+        points = [ProxPoint(group.size) for group in groups]
+        self._parts = list(zip(groups, losses, points, strict=True))
+        sizes = np.array([group.size for group in groups])
+        self.mean_cost = float(sizes @ [loss.mean_cost for loss in losses] / sizes.sum())
+
+    def value(self, slack: FloatArray) -> float:
+        return sum(loss.value(slack[group]) for group, loss, _ in self._parts)
+
+    def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
+        for group, loss, point in self._parts:
+            loss.prox(v[group], penalty, point)
+            out.prox[group] = point.prox
+        self._collect(out)
+
+    def project(self, v: FloatArray, out: ProxPoint) -> None:
+        for group, loss, point in self._parts:
+            loss.project(v[group], point)
+        self._collect(out)
+
+    def _collect(self, out: ProxPoint) -> None:
+        out.n_blocks = 0
+        for group, _, point in self._parts:
+            out.dual[group] = point.dual
+            out.block[group] = point.block + np.where(point.block > 0, out.n_blocks, 0)
+            last = out.n_blocks + point.n_blocks
+            out.shrink[out.n_blocks + 1 : last + 1] = point.shrink[1 : point.n_blocks + 1]
+            out.n_blocks = last
+
+    def conjugate_at(self, point: ProxPoint) -> float:
+        """The sum over the groups; their own points are those of the last prox."""
+        del point
+        return sum(loss.conjugate_at(own) for _, loss, own in self._parts)

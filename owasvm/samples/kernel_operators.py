@@ -1,0 +1,169 @@
+"""Newton steps from kernel values: row by row, or from a whole matrix in compiled loops."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.samples._newton_kernels import (
+    add_gram_rows,
+    centre_rows,
+    gram_block,
+    gram_product,
+    projected_conjugate_gradients,
+)
+from owasvm.samples.operators import MAX_INTERCEPT_STEP, ActiveSet, Vector, solve_dual
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+__all__ = ["GramOperator", "KernelOperator"]
+
+# Below this many active samples a Cholesky factorisation costs less than a few products.
+_ITERATE_SIZE = 100
+# Products with Q that cost about one factorisation, per active sample.
+_PRODUCTS_PER_SIZE = 1 / 12
+
+
+class KernelRows(Protocol):
+    """Where kernel values come from."""
+
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def diagonal(self) -> FloatArray: ...
+
+    def rows(self, index: IntArray) -> FloatArray:
+        """Kernel values of some samples with all."""
+
+    def scores(self, coef: FloatArray) -> FloatArray:
+        """Products with the kernel matrix."""
+
+
+class _Matrix:
+    """A kernel matrix in memory."""
+
+    def __init__(self, gram: FloatArray) -> None:
+        self._gram = gram
+        self.n_samples = gram.shape[0]
+        self.diagonal = gram.diagonal()
+
+    def rows(self, index: IntArray) -> FloatArray:
+        return self._gram[index]
+
+    def scores(self, coef: FloatArray) -> FloatArray:
+        return self._gram @ coef
+
+
+class KernelOperator:
+    """Vectors held by their coefficients, products through rows of the kernel matrix."""
+
+    def __init__(self, samples: KernelRows, *, centred: bool = True) -> None:
+        self._samples = samples
+        self.n_samples = samples.n_samples
+        # K_ij - m_i - m_j with these m is the kernel of the samples minus their mean.
+        self.means = np.zeros(self.n_samples)
+        if centred:
+            self.means = samples.scores(np.full(self.n_samples, 1.0 / self.n_samples))
+            self.means -= 0.5 * self.means.mean()
+
+    def mean_diagonal(self) -> float:
+        return max(float(np.mean(self._samples.diagonal - 2.0 * self.means)), 0.0)
+
+    def intercept_shift(self, coef: FloatArray) -> float:
+        return float(self.means @ coef)
+
+    def vector(self, coef: FloatArray) -> Vector:
+        scores = self._samples.scores(coef)
+        return Vector(coef, scores - float(self.means @ coef) - coef.sum() * self.means)
+
+    def residual(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
+        vector = self.vector(target - current.coef)
+        return vector, max(self.inner(vector, vector), 0.0)
+
+    def inner(self, one: Vector, other: Vector) -> float:
+        return float(one.coef @ other.scores)
+
+    def complete(self, vector: Vector) -> None:
+        """Nothing to do: scores are never left empty here."""
+
+    def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
+        samples = active.samples
+        rows = self._samples.rows(samples) - self.means - self.means[samples][:, np.newaxis]
+        matrix = rows[:, samples] * np.outer(active.root, active.root)
+        for _ in range(2):
+            matrix = np.ascontiguousarray(matrix.T)
+            centre_rows(matrix, active.tie, active.offsets, active.shrink)
+        matrix[np.diag_indices(samples.size)] += active.ridge
+        rows_residual = active.apply(residual.scores[samples] * active.root)
+        z, intercept = solve_dual(matrix, rows_residual, active)
+        change = active.apply(z) * active.root
+        coef = residual.coef.copy()
+        coef[samples] += change
+        return Vector(coef, residual.scores + change @ rows), intercept
+
+
+class GramOperator(KernelOperator):
+    """Vectors held by their coefficients, products through a dense kernel matrix."""
+
+    def __init__(self, gram: FloatArray, *, centred: bool = True) -> None:
+        self.gram = np.ascontiguousarray(gram)
+        super().__init__(_Matrix(self.gram), centred=centred)
+
+    def vector(self, coef: FloatArray) -> Vector:
+        return Vector(coef, gram_product(self.gram, self.means, coef))
+
+    def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
+        samples = active.samples
+        rows_residual = active.apply(residual.scores[samples] * active.root)
+        step = self._iterate(rows_residual, active)
+        if step is None:
+            matrix: FloatArray = gram_block(*self._block(active))
+            step = solve_dual(matrix, rows_residual, active)
+        z, intercept = step
+        change = active.apply(z) * active.root
+        coef = residual.coef.copy()
+        coef[samples] += change
+        if 2 * samples.size > self.n_samples:
+            return self.vector(coef), intercept
+        scores = residual.scores.copy()
+        add_gram_rows(self.gram, self.means, samples, change, scores)
+        return Vector(coef, scores), intercept
+
+    def _block(self, active: ActiveSet) -> tuple[Any, ...]:
+        """Arguments that describe the matrix ``B B' + ridge I`` to the kernels."""
+        return (
+            self.gram,
+            self.means,
+            active.root,
+            active.tie,
+            active.samples,
+            active.offsets,
+            active.shrink,
+            active.ridge,
+        )
+
+    def _iterate(
+        self, rows_residual: FloatArray, active: ActiveSet
+    ) -> tuple[FloatArray, float] | None:
+        """The step by conjugate gradients, or None when a factorisation is the better choice."""
+        size = active.samples.size
+        if size < _ITERATE_SIZE or active.memory.factorises or not active.free:
+            return None
+        if active.ones @ active.ones <= 1e-16 * size:
+            return None
+        arguments = (
+            *self._block(active),
+            rows_residual,
+            active.ones,
+            -active.imbalance,
+            active.accuracy,
+            int(_PRODUCTS_PER_SIZE * size),
+        )
+        z, intercept, converged = projected_conjugate_gradients(*arguments)
+        active.memory.factorises = not converged
+        if not converged or abs(intercept) > MAX_INTERCEPT_STEP:
+            return None
+        return z, intercept

@@ -1,0 +1,200 @@
+r"""The data as the Newton solver sees them: vectors w, their scores, and Newton steps.
+
+A vector ``w = sum_i coef_i phi(x_i)`` is held by its coefficients, by its scores
+``<w, phi(x_j)>`` at all samples and, for features, by w itself.
+
+Centring the data in feature space changes nothing as long as the intercept is free: it shifts the
+intercept alone. It takes away the one large eigenvalue of kernels that are nearly constant and of
+features far from the origin, so the operators do it unless told otherwise.
+
+Notation of a Newton step (:mod:`owasvm.solvers.newton`): A are the active samples, D the square
+roots of their sample weights, R the root of the Jacobian (:class:`ActiveSet`), ``B = R D X_A`` the
+active rows in feature space, ``e = R D 1``. Given a residual vector r, the step h and the step db
+of the intercept solve
+
+.. math::
+
+    h + \tfrac1\rho B^T (B h + e\, db) = r, \qquad
+    \tfrac1\rho e^T (B h + e\, db) = \text{imbalance},
+
+where the ridge :math:`\rho` is 1 / penalty. With :math:`h = r + B^T z` this is the system
+:math:`(B B^T + \rho I) z = -(B r + e\, db)` of the size of A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from owasvm.samples._newton_kernels import centre
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+__all__ = ["MAX_INTERCEPT_STEP", "ActiveSet", "Memory", "Operator", "Vector"]
+
+#: The intercept moves by at most this much in a step, however little the active samples resist.
+MAX_INTERCEPT_STEP = 2.0
+# A matrix that cannot be factorised is lifted by this share of its largest diagonal entry, then by
+# ten times as much, and so on: 20 times lead beyond the largest entry of any finite matrix.
+_FIRST_LIFT = 1e-14
+_LEAST_LIFT = 1e-290
+_MAX_LIFTS = 20
+
+
+@dataclass
+class Vector:
+    """A vector ``w = sum_i coef_i phi(x_i)`` and its scores ``<w, phi(x_j)>``.
+
+    ``weight`` is w for features and empty for kernels. For features the coefficients follow w up
+    to the rounding of the steps; whoever needs them exactly computes w from them.
+    """
+
+    coef: FloatArray
+    scores: FloatArray
+    weight: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def move(self, step: float, direction: Vector) -> None:
+        """Change in place: add ``step * direction``."""
+        self.coef += step * direction.coef
+        self.scores += step * direction.scores
+        self.weight += step * direction.weight
+
+    def copy(self) -> Vector:
+        """One that shares no arrays with this one."""
+        return Vector(self.coef.copy(), self.scores.copy(), self.weight.copy())
+
+
+@dataclass
+class Memory:
+    """What one solve learns about the data on its way.
+
+    Parameters
+    ----------
+    factorises : bool, default=False
+        Conjugate gradients have failed: an ill-conditioned kernel stays so.
+    """
+
+    factorises: bool = False
+
+
+@dataclass
+class ActiveSet:
+    """The samples a Newton step can move, how, and what the step is after.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_active,)
+        Those that move on their own first, then block by block.
+    offsets : ndarray of shape (n_blocks + 2,)
+        Where they begin: ``offsets[k]:offsets[k + 1]`` is block k, 0 for those on their own.
+    shrink : ndarray of shape (> n_blocks,)
+        ``1 - sqrt(1 - t)`` of each block: R takes this share of the component along `tie` away,
+        all of it in a block whose members stay equal.
+    root : ndarray of shape (n_active,)
+        Square roots of the sample weights.
+    tie : ndarray of shape (n_active,)
+        The same with the signs of the labels: along it all members of a block move alike.
+    ridge : float
+        1 / penalty.
+    imbalance : float
+        Sum of the coefficients that are asked for.
+    free : bool
+        Whether the intercept moves.
+    accuracy : float
+        Relative accuracy that is good enough.
+    memory : Memory
+        Of the solve.
+    """
+
+    samples: IntArray
+    offsets: IntArray
+    shrink: FloatArray
+    root: FloatArray
+    tie: FloatArray
+    ridge: float
+    imbalance: float
+    free: bool
+    accuracy: float
+    memory: Memory
+
+    def __post_init__(self) -> None:
+        self.ones = self.apply(self.root.copy())
+
+    def apply(self, vector: FloatArray) -> FloatArray:
+        """Change `vector` in place: multiply by R."""
+        centre(vector, self.tie, self.offsets, self.shrink)
+        return vector
+
+
+class Operator(Protocol):
+    """What the Newton solver asks of the data."""
+
+    n_samples: int
+
+    def mean_diagonal(self) -> float:
+        """Mean of ``|phi(x_i)|^2``, the scale of the curvature of ``1/2 |w|^2``."""
+
+    def vector(self, coef: FloatArray) -> Vector:
+        """The vector of given coefficients; takes hold of `coef`."""
+
+    def intercept_shift(self, coef: FloatArray) -> float:
+        """Intercept of the centred problem minus that of the original one."""
+
+    def residual(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
+        """``w_target - w_current`` and its squared norm; its scores may be left empty."""
+
+    def inner(self, one: Vector, other: Vector) -> float:
+        """``<one, other>``."""
+
+    def complete(self, vector: Vector) -> None:
+        """Fill in scores that were left empty."""
+
+    def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
+        """The step (h, db); may reuse the arrays of `residual`."""
+
+
+def solve_definite(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
+    """Solve for the rows of `rhs`; overwrites `matrix`, symmetric positive definite.
+
+    Rounding can make a nearly singular matrix indefinite. It is then lifted until it can be
+    factorised; a matrix for which that does not help has entries that are not finite, and so will
+    the solution.
+    """
+    size = matrix.shape[0]
+    diagonal = matrix.diagonal().copy()
+    jitter = 0.0
+    for _ in range(_MAX_LIFTS):
+        # Only the lower triangle of the Fortran view, our upper one, is overwritten.
+        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1)
+        if info == 0:
+            solution, _ = dpotrs(factor, rhs.T, lower=1)
+            return solution.T
+        jitter = max(10.0 * jitter, _FIRST_LIFT * float(np.abs(diagonal).max()), _LEAST_LIFT)
+        lower = np.tril(matrix, -1)
+        matrix = lower + lower.T
+        matrix[np.arange(size), np.arange(size)] = diagonal + jitter
+    return np.full_like(rhs, np.nan)
+
+
+def limit_intercept(demand: float, curvature: float) -> float:
+    """``demand / curvature``, limited."""
+    return demand / max(curvature, abs(demand) / MAX_INTERCEPT_STEP, 1e-300)
+
+
+def solve_dual(
+    matrix: FloatArray, rows_residual: FloatArray, active: ActiveSet
+) -> tuple[FloatArray, float]:
+    """``z`` and db from ``matrix = B B' + ridge I`` and ``rows_residual = B r``."""
+    if not active.free:
+        return -solve_definite(matrix, rows_residual[None])[0], 0.0
+    sides = np.empty((2, rows_residual.size))
+    sides[0], sides[1] = rows_residual, active.ones
+    solved = solve_definite(matrix, sides)
+    demand = active.imbalance - float(active.ones @ solved[0])
+    intercept = limit_intercept(demand, float(active.ones @ solved[1]))
+    return -solved[0] - intercept * solved[1], intercept
