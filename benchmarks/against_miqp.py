@@ -65,7 +65,11 @@ def make_problem(n_samples: int, family: str, seed: int) -> OWAProblem:
 def own_solution(problem: OWAProblem) -> Solution:
     """Branch and bound."""
     return solve(
-        problem, "branch-and-bound", mip_gap=MIP_GAP, time_limit=OWN_LIMIT, max_iter=10**9
+        problem,
+        "branch-and-bound",
+        mip_gap=MIP_GAP,
+        time_limit=OWN_LIMIT,
+        options={"max_nodes": 10**9},
     )
 
 

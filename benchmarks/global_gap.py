@@ -186,7 +186,11 @@ def measured(instance: Instance, time_limit: float, rivals: Rivals) -> Record:
     basic_seconds, standard = best_time(lambda: solve(basic, "newton"))
     begun = time.perf_counter()
     found = solve(
-        problem, "branch-and-bound", mip_gap=MIP_GAP, time_limit=time_limit, max_iter=10**9
+        problem,
+        "branch-and-bound",
+        mip_gap=MIP_GAP,
+        time_limit=time_limit,
+        options={"max_nodes": 10**9},
     )
     seconds = time.perf_counter() - begun
     rivals.add(instance, standard)
@@ -224,7 +228,7 @@ def warm_up() -> None:
         problem = OWAProblem(y, RankCosts(y.size, family, alpha, C), **data)
         below = OWAProblem(y, minorant_costs(problem.costs), **data)
         solve(below, "newton")
-        solve(problem, "branch-and-bound", time_limit=1.0, max_iter=10**9)
+        solve(problem, "branch-and-bound", time_limit=1.0, options={"max_nodes": 10**9})
         local = solve(problem, "dca")
         rivals.add(instance, local)
         rivals.best_value(instance, problem, local)

@@ -235,7 +235,7 @@ def tiny_record(case: Case) -> Record:
         "lower_bound": oracle.lower_bound,
         "seconds": time.perf_counter() - begun,
     }
-    limits = {"mip_gap": TINY_GAP, "time_limit": TINY_LIMIT, "max_iter": 10**9}
+    limits = {"mip_gap": TINY_GAP, "time_limit": TINY_LIMIT, "options": {"max_nodes": 10**9}}
     solvers = {"ranks": figures(*timed(problem, "branch-and-bound", **limits))}
     with branching_on_coordinates():
         limits["time_limit"] = COORDINATES_LIMIT
@@ -247,7 +247,7 @@ def tiny_record(case: Case) -> Record:
 def small_record(case: Case) -> Record:
     """Solve a small problem by SCIP and by our solvers."""
     problem = case.problem
-    limits = {"mip_gap": SMALL_GAP, "time_limit": SMALL_LIMIT, "max_iter": 10**9}
+    limits = {"mip_gap": SMALL_GAP, "time_limit": SMALL_LIMIT, "options": {"max_nodes": 10**9}}
     solvers = {
         "branch and bound": figures(*timed(problem, "branch-and-bound", **limits)),
         "dca": figures(*timed(problem, "dca", mip_gap=SMALL_GAP)),

@@ -29,6 +29,7 @@ class Status(str, Enum):
     INDEFINITE = "indefinite"
     TIME_LIMIT = "time_limit"
     ITERATION_LIMIT = "iteration_limit"
+    NODE_LIMIT = "node_limit"
     INTERRUPTED = "interrupted"
 
     def __str__(self) -> str:

@@ -160,7 +160,7 @@ def recomputed(problem, solution):
 @pytest.mark.parametrize("seed", range(48))
 def test_equals_enumeration(seed):
     tiny = tiny_problem(seed, 6 if seed % 6 == 0 else 5)
-    solution = solve(tiny.problem, "branch-and-bound", mip_gap=1e-6, max_iter=10**6)
+    solution = solve(tiny.problem, "branch-and-bound", mip_gap=1e-6, options={"max_nodes": 10**6})
     assert solution.status is Status.OPTIMAL
     assert solution.gap <= 1e-6
     assert solution.objective == pytest.approx(tiny.optimum, abs=1e-6 * tiny.scale)
@@ -175,7 +175,7 @@ def test_equals_enumeration(seed):
 def test_boxes_never_claim_too_much(monkeypatch, seed, mip_gap):
     tiny = tiny_problem(seed, 5)
     by_coordinates(monkeypatch)
-    solution = solve(tiny.problem, "branch-and-bound", mip_gap=mip_gap, max_iter=40)
+    solution = solve(tiny.problem, "branch-and-bound", mip_gap=mip_gap, options={"max_nodes": 40})
     assert solution.lower_bound <= tiny.optimum + 1e-9 * tiny.scale
     assert solution.objective >= tiny.optimum - 1e-9 * tiny.scale
     # Whatever the status, the gap bounds the distance to the optimum.
@@ -194,7 +194,7 @@ def test_falling_weights_are_solved_by_default():
 def test_smallest_gaps():
     for seed in (0, 2, 3, 5):
         tiny = tiny_problem(seed, 5)
-        solution = solve(tiny.problem, mip_gap=1e-8, max_iter=10**6)
+        solution = solve(tiny.problem, mip_gap=1e-8, options={"max_nodes": 10**6})
         assert solution.status is Status.OPTIMAL
         assert solution.gap <= 1e-8
         assert solution.objective == pytest.approx(tiny.optimum, abs=1e-8 * tiny.scale)
@@ -228,7 +228,7 @@ def test_trimmed_weights_drop_the_best_samples(n_samples, n_dropped, C, gamma):
     problem = noisy_problem(n_samples, weights, C=C, gamma=gamma)
     rows = problem.features if gamma is None else psd_factor(problem.gram)
     optimum = best_after_dropping(rows, problem.y, C, n_dropped)
-    solution = solve(problem, mip_gap=1e-6, max_iter=10**5)
+    solution = solve(problem, mip_gap=1e-6, options={"max_nodes": 10**5})
     assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(optimum, rel=1e-5)
     assert solution.lower_bound <= optimum * (1 + 1e-7)
@@ -243,9 +243,9 @@ def test_both_branchings_agree(monkeypatch, n_samples, rank, C, gamma):
     weights = np.ones(n_samples)
     weights[-rank] = 0.5
     problem = noisy_problem(n_samples, weights, C=C, gamma=gamma, seed=n_samples)
-    ranks = solve(problem, max_iter=10**5)
+    ranks = solve(problem, options={"max_nodes": 10**5})
     by_coordinates(monkeypatch)
-    coordinates = solve(problem, max_iter=10**5)
+    coordinates = solve(problem, options={"max_nodes": 10**5})
     assert ranks.status is Status.OPTIMAL
     assert coordinates.status is Status.OPTIMAL
     scale = max(1.0, ranks.objective)
@@ -261,7 +261,7 @@ def test_hurwicz_weights(n_samples):
     weights = np.zeros(n_samples)
     weights[[0, -1]] = 0.9, 0.1
     problem = noisy_problem(n_samples, weights, C=1.0, seed=n_samples)
-    solution = solve(problem, max_iter=10**5)
+    solution = solve(problem, options={"max_nodes": 10**5})
     assert solution.status is Status.OPTIMAL
 
 
@@ -279,7 +279,7 @@ def test_equals_the_mixed_integer_model(family, C, gamma):
     problem = noisy_problem(10, family, 0.8, C, gamma, seed=10)
     assert log_assignments(problem.costs.ascending) > math.log(1e5)
     model = solve(problem, "miqp", mip_gap=1e-6, time_limit=30.0)
-    solution = solve(problem, max_iter=10**5)
+    solution = solve(problem, options={"max_nodes": 10**5})
     assert model.status is Status.OPTIMAL
     assert solution.status is Status.OPTIMAL
     scale = max(1.0, model.objective)
@@ -337,7 +337,7 @@ def test_chosen_relaxations_prove_nothing_wrong_and_more_than_equal_emphases(gam
     problem = noisy_problem(60, "quadratic", 0.8, C=2.0, gamma=gamma)
     clock = Clock.start(Settings())
     search = MinorantSearch(problem, problem.samples.operator(), clock)
-    incumbent = solve(problem, "branch-and-bound", max_iter=20)
+    incumbent = solve(problem, "branch-and-bound", options={"max_nodes": 20})
     best = evaluate(problem, incumbent.dual, incumbent.intercept)
     choice = chosen_relaxation(problem, best, search.best, clock, 1e-7)
     assert all(0.0 <= share <= 1.0 for share in choice.remains)
@@ -366,7 +366,7 @@ def test_optimum_on_the_other_side_of_the_classical_svm():
     problem = OWAProblem(y, RankCosts(24, "trimmed", 0.25, 0.3), features=X)
     # w = (1, 1), b = 0 leaves no deviation but those of the six samples that are dropped.
     assert np.count_nonzero(y * (X @ [1.0, 1.0]) < 1.0) == 6
-    solution = solve(problem, mip_gap=5e-3, max_iter=20_000)
+    solution = solve(problem, mip_gap=5e-3, options={"max_nodes": 20_000})
     assert solution.lower_bound <= 1.0
     assert solution.status is Status.OPTIMAL
     assert solution.objective <= 1.0 * (1 + 5e-3)
@@ -452,7 +452,7 @@ def test_children_hold_all_that_their_parent_holds(seed):
 def test_ranks_whose_problem_has_no_minimum(seed):
     # Handing negative entries to the wrong samples can leave less than nothing to pay along b.
     tiny = tiny_problem(seed, 4)
-    solution = solve(tiny.problem, mip_gap=1e-6, max_iter=10**5)
+    solution = solve(tiny.problem, mip_gap=1e-6, options={"max_nodes": 10**5})
     assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(tiny.optimum, abs=1e-6 * tiny.scale)
     assert solution.lower_bound <= tiny.optimum + 1e-9 * tiny.scale
@@ -500,16 +500,17 @@ def valleys():
     some = evaluate(problem, np.zeros(5), 0.0)
     incumbent = type(some)(some.coef, 0.0, best, some.deviations)
 
-    def make(**limits):
+    def make(max_nodes=1000, **limits):
         clock = Clock.start(Settings(**limits))
-        return Tree(problem, problem.samples.operator(), incumbent, clock), Valleys(incumbent)
+        tree = Tree(problem, problem.samples.operator(), incumbent, clock, max_nodes)
+        return tree, Valleys(incumbent)
 
     return make, best
 
 
 def test_tree_proves_what_its_nodes_prove(valleys):
     make, best = valleys
-    tree, branching = make(mip_gap=1e-3, max_iter=10**6)
+    tree, branching = make(mip_gap=1e-3, max_nodes=10**6)
     status = tree.search(IntervalNode(0.0, -5.0, 5.0), branching, 0.0)
     assert status is Status.OPTIMAL
     assert best - 1e-3 * best <= tree.bound <= best
@@ -519,8 +520,8 @@ def test_tree_proves_what_its_nodes_prove(valleys):
 
 def test_tree_stops_at_its_limits_with_a_bound(valleys):
     make, best = valleys
-    tree, branching = make(mip_gap=1e-9, max_iter=30)
-    assert tree.search(IntervalNode(0.0, -5.0, 5.0), branching, 0.0) is Status.ITERATION_LIMIT
+    tree, branching = make(mip_gap=1e-9, max_nodes=30)
+    assert tree.search(IntervalNode(0.0, -5.0, 5.0), branching, 0.0) is Status.NODE_LIMIT
     assert tree.n_nodes == 30
     assert tree.bound == max(branching.expanded[-1], tree.bound) < best
     tree, branching = make(time_limit=1e-9)
@@ -549,7 +550,8 @@ def test_an_interrupted_node_is_not_lost(valleys):
     assert branching.expanded[-1] <= before < best
     # Going on from here still finds a proof of the whole interval.
     branching.expand = expand
-    tree.clock = Clock.start(Settings(mip_gap=1e-3, max_iter=10**6))
+    tree.clock = Clock.start(Settings(mip_gap=1e-3))
+    tree.max_nodes = 10**6
     assert tree.resume(branching) is Status.OPTIMAL
     assert best - 1e-3 * best <= tree.bound <= best
 
@@ -582,13 +584,13 @@ def long_problem():
 @pytest.fixture(scope="module")
 def reference(long_problem):
     """The best that is known about it."""
-    return solve(long_problem, max_iter=100)
+    return solve(long_problem, options={"max_nodes": 100})
 
 
 def test_callback_sees_valid_progress(long_problem, reference):
     seen = []
-    solution = solve(long_problem, max_iter=60, callback=seen.append)
-    assert solution.status is Status.ITERATION_LIMIT
+    solution = solve(long_problem, options={"max_nodes": 60}, callback=seen.append)
+    assert solution.status is Status.NODE_LIMIT
     assert len(seen) >= 20
     assert all({"n_iter", "objective", "lower_bound", "gap", "time"} <= set(info) for info in seen)
     objectives = np.array([info["objective"] for info in seen])
@@ -604,8 +606,8 @@ def test_callback_sees_valid_progress(long_problem, reference):
 
 
 def test_node_limit(long_problem, reference):
-    solution = solve(long_problem, max_iter=7)
-    assert solution.status is Status.ITERATION_LIMIT
+    solution = solve(long_problem, options={"max_nodes": 7})
+    assert solution.status is Status.NODE_LIMIT
     assert solution.n_iter == 7
     assert solution.gap > 1e-4
     assert 0.0 < solution.lower_bound <= reference.objective
@@ -616,7 +618,7 @@ def test_node_limit(long_problem, reference):
 @pytest.mark.parametrize("time_limit", [1e-9, 0.7])
 def test_time_limit_is_honoured(time_limit):
     problem = noisy_problem(80, "quadratic", 0.8, C=2.0, gamma=0.3)
-    solution = solve(problem, max_iter=10**9, time_limit=time_limit)
+    solution = solve(problem, options={"max_nodes": 10**9}, time_limit=time_limit)
     # A moment for the node that was being bounded, on a busy machine. Compilation does not count.
     assert solution.solve_time < time_limit + 2.0
     assert solution.status is Status.TIME_LIMIT
@@ -658,11 +660,9 @@ def test_interrupt_keeps_the_incumbent(long_problem, reference, n_calls):
 
 def test_verbose_speaks_through_the_logger(long_problem, caplog):
     with caplog.at_level(logging.DEBUG, logger="owasvm"):
-        solve(long_problem, max_iter=3, verbose=2)
+        solve(long_problem, options={"max_nodes": 3}, verbose=2)
     assert sum("lower bound" in message for message in caplog.messages) >= 3
-    assert any(
-        message.startswith("branch-and-bound: iteration_limit") for message in caplog.messages
-    )
+    assert any(message.startswith("branch-and-bound: node_limit") for message in caplog.messages)
 
 
 @pytest.mark.parametrize(
@@ -675,14 +675,14 @@ def test_verbose_speaks_through_the_logger(long_problem, caplog):
 )
 def test_nothing_depends_on_chance(weights, alpha, gamma):
     problem = noisy_problem(20, weights, alpha, gamma=gamma)
-    one, other = (solve(problem, max_iter=50) for _ in range(2))
+    one, other = (solve(problem, options={"max_nodes": 50}) for _ in range(2))
     np.testing.assert_array_equal(one.dual, other.dual)
     assert (one.intercept, one.n_iter, one.status) == (other.intercept, other.n_iter, other.status)
     assert (one.objective, one.lower_bound) == (other.objective, other.lower_bound)
 
 
 def test_warm_start_changes_nothing_but_the_way(long_problem, reference):
-    warm = solve(long_problem, warm_start=reference, max_iter=30)
+    warm = solve(long_problem, warm_start=reference, options={"max_nodes": 30})
     assert warm.objective == pytest.approx(reference.objective, rel=1e-6)
     assert warm.lower_bound <= reference.objective
 
@@ -712,8 +712,8 @@ def test_scale_of_the_features_is_a_scale_of_C(scale, shape):
     C = 0.5
     scaled = OWAProblem(y, RankCosts(5, weights, None, C), features=scale * X)
     plain = OWAProblem(y, RankCosts(5, weights, None, scale**2 * C), features=X)
-    one = solve(scaled, mip_gap=1e-7, max_iter=10**5)
-    other = solve(plain, mip_gap=1e-7 * min(1.0, scale**2), max_iter=10**5)
+    one = solve(scaled, mip_gap=1e-7, options={"max_nodes": 10**5})
+    other = solve(plain, mip_gap=1e-7 * min(1.0, scale**2), options={"max_nodes": 10**5})
     assert one.status is Status.OPTIMAL
     tolerance = 1e-6 * max(1.0, one.objective)
     assert one.objective == pytest.approx(other.objective / scale**2, abs=tolerance)
@@ -810,10 +810,10 @@ def test_shares_find_the_optimum_of_all_orders(kind, seed):
     }[kind]
     problem = OWAProblem(y, RankCosts(6, weights, None, 2.0), features=X)
     expected = enumerate_owa_svm(X, y, problem.costs.ascending, 1.0).objective
-    clock = Clock.start(Settings(mip_gap=1e-7, max_iter=10_000))
+    clock = Clock.start(Settings(mip_gap=1e-7))
     operator = problem.samples.operator()
     start = evaluate(problem, np.zeros(6), 1.0)
-    tree = Tree(problem, operator, start, clock)
+    tree = Tree(problem, operator, start, clock, max_nodes=10_000)
     shares = ShareBranching(problem, operator, start, 1e-8)
     assert tree.search(shares.root(), shares, 0.0) is Status.OPTIMAL
     assert tree.incumbent.objective == pytest.approx(expected, rel=1e-6, abs=1e-9)
@@ -855,7 +855,7 @@ def test_share_intervals_allow_the_same_assignments_after_propagation():
 def test_trimming_is_proven_for_more_samples_than_assignments_can_be_listed():
     problem = noisy_problem(40, "trimmed", 0.1, C=1.0, seed=2)
     assert log_assignments(problem.costs.ascending) > math.log(9e4)
-    solution = solve(problem, "branch-and-bound", max_iter=20_000)
+    solution = solve(problem, "branch-and-bound", options={"max_nodes": 20_000})
     assert solution.status is Status.OPTIMAL
     # No choice of trimmed samples beats it: the best of many is not better.
     rng = np.random.default_rng(0)
@@ -878,11 +878,14 @@ def test_two_trees_take_turns_on_few_samples(monkeypatch, seed):
     problem = noisy_problem(12, "quadratic", 0.8, C=2.0, seed=seed)
     seen = []
     turns = solve(
-        problem, "branch-and-bound", callback=lambda info: seen.append(info), max_iter=40
+        problem,
+        "branch-and-bound",
+        callback=lambda info: seen.append(info),
+        options={"max_nodes": 40},
     )
     assert turns.n_iter == 40
     monkeypatch.setattr("owasvm.solvers.branch_and_bound._THEN_SHARES", 5000)
-    alone = solve(problem, "branch-and-bound", max_iter=5000)
+    alone = solve(problem, "branch-and-bound", options={"max_nodes": 5000})
     assert alone.status is Status.OPTIMAL
     assert turns.lower_bound <= alone.objective * (1 + 1e-9)
     assert turns.objective >= alone.lower_bound * (1 - 1e-9)

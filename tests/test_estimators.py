@@ -531,9 +531,9 @@ def test_a_local_solution_is_what_was_asked_for(estimator):
 @pytest.mark.parametrize("estimator", [OWASVC(gamma=0.5), LinearOWASVC()], ids=name_of)
 def test_node_limit_of_branch_and_bound(estimator):
     clf = clone(estimator).set_params(C=10.0, weights="quadratic", alpha=0.8)
-    with pytest.warns(ConvergenceWarning, match="mip_gap=0.0001: status iteration_limit") as seen:
-        limited = clone(clf).set_params(max_iter=2).fit(X, y)
-    assert "Raise max_iter" in str(seen[0].message)
+    with pytest.warns(ConvergenceWarning, match="mip_gap=0.0001: status node_limit") as seen:
+        limited = clone(clf).set_params(solver_options={"max_nodes": 2}).fit(X, y)
+    assert "Raise max_nodes" in str(seen[0].message)
     assert limited.n_iter_ == 2
     assert 0.0 < limited.lower_bound_ < limited.objective_
     local = clone(clf).set_params(solver="dca").fit(X, y)

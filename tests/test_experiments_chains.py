@@ -11,6 +11,7 @@ from owasvm.experiments.chains import compute, parts
 from owasvm.experiments.plan import ORDER, Chain, FitOptions
 from owasvm.experiments.protocol import evaluate, split
 from owasvm.solution import Solution, Status
+from owasvm.solvers import Solver
 from owasvm.weights import owa_weights
 from tests.experiment_tools import made_up
 
@@ -175,7 +176,7 @@ def test_ctrl_c_in_a_solver_is_no_result(monkeypatch):
         dual = np.zeros(problem.n_samples)
         return Solution(dual, 0.0, 1.0, 0.0, Status.INTERRUPTED, "newton")
 
-    monkeypatch.setattr("owasvm.solvers.newton.solve", interrupted)
+    monkeypatch.setattr("owasvm.solvers.newton.SOLVER", Solver(interrupted))
     with pytest.raises(KeyboardInterrupt):
         run_chain("ex-OWA-SVM", (("basic", 0.6),))
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from owasvm import OWASVC, LinearOWASVC, models
+from owasvm import OWASVC, LinearOWASVC
 from owasvm.kernels import Kernel
 from owasvm.optimality import certificate
 from owasvm.path import fit_path
@@ -29,7 +29,7 @@ from owasvm.rounding import (
     product_without_loss,
 )
 from owasvm.solution import Status
-from owasvm.solvers import solve
+from owasvm.solvers import Solver, solve
 from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import noted_interrupts
 
@@ -439,7 +439,8 @@ def test_interrupts_that_an_outside_solver_caught_stop_the_script(monkeypatch, d
     model = OWASVC(solver="assignment-dual")
     problem = OWAProblem(y.astype(float), RankCosts(40, "basic", 0.6), features=X)
     caught = replace(solve(problem, max_iter=3), status=Status.INTERRUPTED)
-    monkeypatch.setitem(models.SOLVERS, "assignment-dual", lambda *_, **__: caught)
+    caught_by = Solver(lambda *_: caught)
+    monkeypatch.setattr("owasvm.models.c_owa_svm_dual.SOLVER", caught_by)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert model.status_ == "interrupted"

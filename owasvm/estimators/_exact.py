@@ -32,8 +32,9 @@ FloatArray = NDArray[np.float64]
 
 _ADVICE = {
     Status.TIME_LIMIT: "Raise time_limit, or loosen tol (convex weights) or mip_gap (others).",
-    Status.ITERATION_LIMIT: "Raise max_iter, scale the features, or take a smaller C; "
-    "for general weights max_iter counts nodes.",
+    Status.ITERATION_LIMIT: "Raise max_iter, scale the features, or take a smaller C.",
+    Status.NODE_LIMIT: "Raise max_nodes in solver_options, loosen mip_gap, or be content with the "
+    "gap that is proven; solver='dca' ends at a local solution much sooner.",
     Status.ROUNDING_LIMIT: "Double precision cannot prove a smaller gap for these data: centre "
     "and scale the features, take a smaller C, or be content with a larger tol or mip_gap.",
     Status.INDEFINITE: "The kernel matrix is not positive semi-definite, so that the problem has "

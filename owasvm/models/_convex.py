@@ -14,6 +14,7 @@ from owasvm.certificate import Certificate, judge
 from owasvm.models.backends import BackendError, cvxpy_
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
+from owasvm.solvers.contract import Settings, Solver
 
 FloatArray = NDArray[np.float64]
 
@@ -49,6 +50,45 @@ class Formulation:
     dual: Callable[[], FloatArray]
     intercept: Callable[[], float | None]
     details: Callable[[Certificate], Mapping[str, Any]] = field(default=lambda _: {})
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the convex models.
+
+    Parameters
+    ----------
+    backend : str or None, default=None
+        Keyword of a continuous back-end, None for Clarabel.
+    backend_options : mapping or None, default=None
+        Settings of the back-end in its own words.
+    """
+
+    backend: str | None = None
+    backend_options: Mapping[str, Any] | None = None
+
+
+def as_solver(name: str, build: Callable[[OWAProblem], Formulation]) -> Solver:
+    """A convex model as a solver.
+
+    The back-ends keep their own iteration limits, take no start and report no progress, so
+    `max_iter`, `warm_start` and `callback` have no effect.
+    """
+
+    def solve(problem: OWAProblem, settings: Settings) -> Solution:
+        options: Options = settings.options
+        return solve_formulation(
+            problem,
+            build,
+            name,
+            backend=options.backend,
+            time_limit=settings.time_limit,
+            tol=settings.tol,
+            verbose=settings.verbose,
+            options=options.backend_options,
+        )
+
+    return Solver(solve, Options, needs_convex=True, takes_sample_weight=False)
 
 
 def solve_formulation(

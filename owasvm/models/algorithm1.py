@@ -55,6 +55,7 @@ from owasvm.models.backends import BackendError, chosen
 from owasvm.models.backends._program import MixedIntegerProgram, MixedIntegerResult
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status, relative_gap
+from owasvm.solvers.contract import Settings, Solver
 
 __all__ = ["Record", "run"]
 
@@ -416,3 +417,59 @@ def _solution(
         solve_time=search,
         details={"algorithm1": record, "backend": engine, "message": result.message},
     )
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the mixed-integer models.
+
+    Parameters
+    ----------
+    backend, continuous_backend : str or None, default=None
+        Back-ends of the model itself and of the convex problems on the way.
+    strengthened : bool, default=True
+        Whether to add what strengthens the printed model.
+    formulation : {'primal', 'kernel'} or None, default=None
+        NC-OWA-SVM or NC-OWA-SVM_K; by the samples if None.
+    max_binaries : int, default=DEFAULT_MAX_BINARIES
+        Binary variables beyond which a problem is refused.
+    threads : int, default=1
+        Threads of the back-end.
+    backend_options : mapping or None, default=None
+        Settings of the back-end in its own words.
+    """
+
+    backend: str | None = None
+    continuous_backend: str | None = None
+    strengthened: bool = True
+    formulation: str | None = None
+    max_binaries: int = DEFAULT_MAX_BINARIES
+    threads: int = 1
+    backend_options: Mapping[str, Any] | None = None
+
+
+def _solve(problem: OWAProblem, settings: Settings) -> Solution:
+    """Solve NC-OWA-SVM (features) or NC-OWA-SVM_K (kernels); `max_iter` has no effect."""
+    given: Options = settings.options
+    return run(
+        problem,
+        formulation=given.formulation,
+        backend=given.backend,
+        strengthened=given.strengthened,
+        time_limit=settings.time_limit,
+        mip_gap=settings.mip_gap,
+        # The estimators' tol is a gap; the continuous problems inside need a residual.
+        tol=min(settings.tol, 1e-8),
+        warm_start=settings.warm_start,
+        verbose=settings.verbose,
+        callback=settings.callback,
+        options={
+            "continuous_backend": given.continuous_backend,
+            "threads": given.threads,
+            "max_binaries": given.max_binaries,
+            **(given.backend_options or {}),
+        },
+    )
+
+
+SOLVER = Solver(_solve, Options, takes_sample_weight=False)

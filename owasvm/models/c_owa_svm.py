@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from owasvm.models._convex import Formulation, solve_formulation
+from owasvm.models._convex import Formulation, as_solver, solve_formulation
 from owasvm.models._data import coordinates, require_convex
 from owasvm.models.backends.cvxpy_ import import_cvxpy
 from owasvm.problem import OWAProblem
@@ -143,3 +143,6 @@ def solve(
         verbose=verbose,
         options=options,
     )
+
+
+SOLVER = as_solver("assignment", build)

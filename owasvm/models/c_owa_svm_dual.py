@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.certificate import Certificate
-from owasvm.models._convex import Formulation, solve_formulation
+from owasvm.models._convex import Formulation, as_solver, solve_formulation
 from owasvm.models._data import coordinates, require_convex
 from owasvm.models.backends.cvxpy_ import import_cvxpy
 from owasvm.problem import OWAProblem
@@ -194,3 +194,6 @@ def solve(
         verbose=verbose,
         options=options,
     )
+
+
+SOLVER = as_solver("assignment-dual", build)

@@ -1,16 +1,17 @@
 """Solvers: a problem goes in, a solution with its proof comes out.
 
-:func:`solve` is the one entrance. A solver is a function ``(problem, settings) -> Solution``,
-listed in ``_LOADERS`` under its keyword and imported when it is first asked for.
+:func:`solve` is the one entrance. A solver is a module with a
+:class:`~owasvm.solvers.contract.Solver`, listed in ``REGISTRY`` under its keyword and imported
+when it is first asked for.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -20,58 +21,30 @@ from owasvm._threads import blas_threads
 from owasvm.certificate import judge
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
+from owasvm.solvers._compilation import compile_for
 from owasvm.solvers._interrupts import Interrupted, Notes, noted_interrupts
+from owasvm.solvers.contract import Callback, Settings, Solver
 
-__all__ = ["SOLVERS", "Interrupted", "Settings", "solve", "working_on"]
+__all__ = ["REGISTRY", "SOLVERS", "Callback", "Interrupted", "Settings", "Solver", "solve"]
 
-Callback = Callable[[dict[str, float]], bool | None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a solver is asked for; each takes what applies to it.
-
-    Parameters
-    ----------
-    tol : float, default=1e-6
-        Relative duality gap of the convex problem to reach.
-    mip_gap : float, default=1e-4
-        Relative gap to the global optimum to reach, for general weights.
-    time_limit : float or None, default=None
-        Seconds at most.
-    max_iter : int, default=1000
-        Iterations at most.
-    warm_start : Solution or None, default=None
-        Solution of a similar problem with the same samples.
-    callback : callable or None, default=None
-        ``callback(info)`` with progress; returning False stops.
-    random_state : int, RandomState instance or None, default=None
-        For solvers that draw random numbers.
-    options : mapping, default={}
-        What a particular solver takes beyond that.
-    """
-
-    tol: float = 1e-6
-    mip_gap: float = 1e-4
-    time_limit: float | None = None
-    max_iter: int = 1000
-    warm_start: Solution | None = None
-    callback: Callback | None = None
-    random_state: Any = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-_LOADERS: dict[str, str] = {
+#: Modules of the solvers by keyword. The last four are the paper's models.
+REGISTRY: dict[str, str] = {
     "newton": "owasvm.solvers.newton",
     "branch-and-bound": "owasvm.solvers.branch_and_bound",
     "dca": "owasvm.solvers.dca",
+    "assignment": "owasvm.models.c_owa_svm",
+    "ogryczak-tamir": "owasvm.models.ot_c_owa_svm",
+    "assignment-dual": "owasvm.models.c_owa_svm_dual",
+    "miqp": "owasvm.models.algorithm1",
 }
 
-# The paper's models through outside solvers; they live in owasvm.models.SOLVERS.
-_MODELS: tuple[str, ...] = ("assignment", "ogryczak-tamir", "assignment-dual", "miqp")
-
 #: Keywords of the solvers; "auto" chooses by the weights.
-SOLVERS: tuple[str, ...] = ("auto", *_LOADERS, *_MODELS)
+SOLVERS: tuple[str, ...] = ("auto", *REGISTRY)
+
+
+def _load(name: str) -> Solver:
+    solver: Solver = import_module(REGISTRY[name]).SOLVER
+    return solver
 
 
 def solve(
@@ -130,36 +103,35 @@ def solve(
     >>> round(solution.objective, 6), str(solution.status)
     (1.5, 'optimal')
     """
-    if solver not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}.")
+    if solver != "auto" and solver not in REGISTRY:
+        known = ", ".join(("auto", *REGISTRY))
+        raise ValueError(f"solver must be one of {known}; got {solver!r}.")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive or None, got {time_limit!r}.")
     name = solver
     if solver == "auto":
         name = "newton" if problem.costs.convex else "branch-and-bound"
-    if options and name in _LOADERS:
-        raise ValueError(
-            f"solver={name!r} takes no options, got {', '.join(map(repr, options))}. The paper's "
-            f"models ({', '.join(_MODELS)}) take options, such as 'backend'."
-        )
+    chosen = _load(name)
+    chosen.check(name, problem)
     settings = Settings(
         tol=tol,
         mip_gap=mip_gap,
         time_limit=time_limit,
         max_iter=max_iter,
-        warm_start=_checked_warm_start(problem, warm_start),
+        warm_start=_check_warm_start(problem, warm_start),
+        verbose=verbose,
         callback=callback,
         random_state=random_state,
-        options=dict(options or {}),
+        options=chosen.read_options(name, options),
     )
-    run = _model(name, verbose) if name in _MODELS else import_module(_LOADERS[name]).solve
-    with _logging(verbose), working_on(problem) as notes:
-        if time_limit is not None and name not in _MODELS:
-            import_module("owasvm.solvers._compilation").compile_for(problem, run)
+    with _log(verbose), _work_on(problem) as notes:
+        if time_limit is not None:
+            compile_for(problem, chosen)
         if problem.is_definite:
-            solution = run(problem, settings)
+            solution = chosen.solve(problem, settings)
         else:
-            solution = _judged_anew(problem, run(problem.nearest_definite(), settings))
+            nearest = chosen.solve(problem.nearest_definite(), settings)
+            solution = _judge_anew(problem, nearest)
         logging.getLogger("owasvm").info(solution.summary())
         # Outside solvers catch Ctrl-C themselves; nothing else but a callback can interrupt them.
         notes.wanted |= solution.status is Status.INTERRUPTED and callback is None
@@ -168,7 +140,7 @@ def solve(
 
 
 @contextmanager
-def working_on(problem: OWAProblem) -> Iterator[Notes]:
+def _work_on(problem: OWAProblem) -> Iterator[Notes]:
     """What every solver works under: as many threads as pay, Ctrl-C noted, no warnings of numpy.
 
     Numbers of extreme size overflow on the way; what comes of it is judged like anything else.
@@ -191,32 +163,21 @@ def working_on(problem: OWAProblem) -> Iterator[Notes]:
         yield notes
 
 
-def _model(name: str, verbose: int) -> Callable[[OWAProblem, Settings], Solution]:
-    """One of the paper's models, called like any other solver."""
-
-    def run(problem: OWAProblem, settings: Settings) -> Solution:
-        model = import_module("owasvm.models").SOLVERS[name]
-        fields = {key: getattr(settings, key) for key in Settings.__dataclass_fields__}
-        return model(problem, verbose=verbose, **fields)
-
-    return run
-
-
-def _judged_anew(problem: OWAProblem, solution: Solution) -> Solution:
+def _judge_anew(problem: OWAProblem, solution: Solution) -> Solution:
     """The solution of a similar problem as one of a problem that has no lower bound."""
-    verdict = judge(problem, solution.dual, solution.intercept)
+    found = judge(problem, solution.dual, solution.intercept)
     stopped = solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     return replace(
         solution,
-        dual=verdict.dual,
-        intercept=verdict.intercept,
-        objective=verdict.objective,
+        dual=found.dual,
+        intercept=found.intercept,
+        objective=found.objective,
         lower_bound=-np.inf,
         status=solution.status if stopped else Status.INDEFINITE,
     )
 
 
-def _checked_warm_start(problem: OWAProblem, warm_start: Solution | None) -> Solution | None:
+def _check_warm_start(problem: OWAProblem, warm_start: Solution | None) -> Solution | None:
     if warm_start is not None and warm_start.dual.shape != (problem.n_samples,):
         raise ValueError(
             f"warm_start is a solution for {warm_start.dual.size} samples, the problem has "
@@ -226,7 +187,7 @@ def _checked_warm_start(problem: OWAProblem, warm_start: Solution | None) -> Sol
 
 
 @contextmanager
-def _logging(verbose: int) -> Iterator[None]:
+def _log(verbose: int) -> Iterator[None]:
     """Let the logger speak at the level asked for, on standard output if nobody listens."""
     if not verbose:
         yield

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 
 from owasvm.solution import Status
-from owasvm.solvers import Settings
 from owasvm.solvers._interrupts import stop_is_wanted
+from owasvm.solvers.contract import Settings
 
 
 @dataclass

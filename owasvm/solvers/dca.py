@@ -33,10 +33,11 @@ from owasvm.rank_split import best_minorant, pointwise_minorant, rising_part
 from owasvm.rounding import accumulated
 from owasvm.samples import Memory, Operator, Vector
 from owasvm.solution import Solution, Status, relative_gap
-from owasvm.solvers import Settings, newton
+from owasvm.solvers import newton
 from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers._referee import project_balanced
+from owasvm.solvers.contract import Settings, Solver
 
 FloatArray = NDArray[np.float64]
 
@@ -242,7 +243,6 @@ class MinorantSearch:
                 time_limit=self._clock.remaining,
                 warm_start=known,
                 callback=None,
-                max_iter=max(settings.max_iter, 1000),
             ),
         )
         self.n_iter += solution.n_iter
@@ -317,7 +317,7 @@ def finished(
     # Also if the objective is off by all that rounding allows.
     if relative_gap(verdict.objective + verdict.objective_rounding, lower_bound) <= target:
         status = Status.OPTIMAL
-    elif stopped is Status.OPTIMAL or (stopped is Status.ITERATION_LIMIT and rounded):
+    elif stopped is Status.OPTIMAL or (stopped is Status.NODE_LIMIT and rounded):
         # The search was done, but for what rounding takes from its proof.
         status = Status.ROUNDING_LIMIT
     return Solution(
@@ -360,9 +360,6 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
             best = step
             n_steps += 1
             if clock.expired:
-                break
-            if n_steps >= settings.max_iter:
-                stopped = Status.ITERATION_LIMIT
                 break
             if not report(settings, n_steps, best.objective, search.bound, clock):
                 stopped = Status.INTERRUPTED
@@ -417,3 +414,6 @@ def solve_with_copies(
     dual = np.zeros(problem.n_samples)
     np.add.at(dual, index, solution.dual)
     return replace(solution, dual=dual)
+
+
+SOLVER = Solver(solve, compiles=True, convex_losses=("*",))

@@ -42,12 +42,12 @@ from owasvm.losses import ProximalLoss, ProxPoint
 from owasvm.problem import OWAProblem
 from owasvm.samples import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
 from owasvm.solution import Solution, Status
-from owasvm.solvers import Callback, Settings
 from owasvm.solvers._bracket import Bracket
 from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers._newton_loops import change_along, list_active, shifted_point
 from owasvm.solvers._referee import ROUNDING, Referee
+from owasvm.solvers.contract import Callback, Settings, Solver
 
 FloatArray = NDArray[np.float64]
 
@@ -473,11 +473,6 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
     says so, with the best certificate seen. The callback receives ``n_iter``, ``objective`` and
     ``gap`` of the current iterate and the ``time`` in seconds.
     """
-    if not problem.costs.convex:
-        raise ValueError(
-            "solver='newton' needs non-decreasing weights, and these fall somewhere "
-            "(owasvm.weights.is_convex tells)."
-        )
     clock = Clock.start(settings)
     task = plain_task(problem)
     known = settings.warm_start
@@ -509,15 +504,10 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
         status = Status.OPTIMAL
     elif status is Status.ITERATION_LIMIT and referee.is_limited:
         status = Status.ROUNDING_LIMIT
-    return Solution(
-        dual=verdict.dual,
-        intercept=verdict.intercept,
-        objective=verdict.objective,
-        lower_bound=verdict.lower_bound,
-        status=status,
-        solver="newton",
+    return verdict.as_solution(
+        status,
+        "newton",
         n_iter=iterate.n_iter,
-        coef=verdict.weight,
         build_time=build_time,
         solve_time=clock.elapsed - build_time,
         details={
@@ -549,3 +539,6 @@ def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool
         "time": elapsed,
     }
     return callback(info) is not False
+
+
+SOLVER = Solver(solve, needs_convex=True, compiles=True, convex_losses=("*",))

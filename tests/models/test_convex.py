@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from owasvm.loss import in_dual_set
 from owasvm.models import (
-    SOLVERS,
     c_owa_svm,
     c_owa_svm_compact,
     c_owa_svm_dual,
@@ -101,8 +100,9 @@ def test_no_time_leaves_a_valid_answer(model):
 @pytest.mark.parametrize("keyword", ["assignment", "ogryczak-tamir", "assignment-dual"])
 def test_solver_keywords(keyword):
     instance = convex(2)
-    solution = SOLVERS[keyword](
+    solution = solve_fast(
         instance.problem,
+        keyword,
         tol=1e-6,
         mip_gap=1e-4,
         time_limit=None,

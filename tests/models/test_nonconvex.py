@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from owasvm.intercept import global_intercept as best_intercept
 from owasvm.models import (
-    SOLVERS,
     algorithm1,
     bounds,
     nc_owa_svm,
@@ -22,6 +21,7 @@ from owasvm.models._start import Classifier, polished, svm, value_of, with_best_
 from owasvm.models.backends import scip_
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solution import Status
+from owasvm.solvers import solve
 from tests.models.instances import convex, gaussian, general, general_weights, make
 from tests.oracles import enumerate_owa_svm, owa_value
 
@@ -53,7 +53,7 @@ class TestTruth:
         truth = _truth(instance)
         scale = max(1.0, truth)
         # Through Algorithm 1, in the form the problem is given in.
-        solution = SOLVERS["miqp"](instance.problem, mip_gap=1e-5)
+        solution = solve(instance.problem, "miqp", mip_gap=1e-5)
         assert solution.status is Status.OPTIMAL
         assert abs(solution.objective - truth) <= 1e-6 * scale
         assert solution.lower_bound <= truth + 1e-9 * scale
@@ -95,8 +95,8 @@ class TestTruth:
     @pytest.mark.parametrize("number", [0, 7, 14])
     def test_convex_weights_too(self, number):
         instance = convex(number, max_samples=8)
-        solution = SOLVERS["miqp"](instance.problem)
-        reference = SOLVERS["assignment-dual"](instance.problem)
+        solution = solve(instance.problem, "miqp")
+        reference = solve(instance.problem, "assignment-dual")
         assert solution.objective == pytest.approx(reference.objective, rel=1e-6)
 
 
@@ -257,7 +257,7 @@ class TestLimits:
     def test_time_limit_keeps_the_incumbent(self):
         instance = self._instance(60)
         start = perf_counter()
-        solution = SOLVERS["miqp"](instance.problem, time_limit=5.0, mip_gap=1e-6)
+        solution = solve(instance.problem, "miqp", time_limit=5.0, mip_gap=1e-6)
         assert perf_counter() - start < 10.0
         assert solution.status is Status.TIME_LIMIT
         record = solution.details["algorithm1"]
@@ -273,15 +273,15 @@ class TestLimits:
         problem = OWAProblem(y, costs, gram=gaussian(X))
         start = perf_counter()
         with pytest.raises(ValueError, match=r"160,000 binary variables.*branch-and-bound"):
-            SOLVERS["miqp"](problem)
+            solve(problem, "miqp")
         assert perf_counter() - start < 0.5
 
     def test_limit_can_be_moved(self):
         instance = general(0)
         n_binaries = instance.problem.n_samples**2
         with pytest.raises(ValueError, match="max_binaries"):
-            SOLVERS["miqp"](instance.problem, options={"max_binaries": n_binaries - 1})
-        solution = SOLVERS["miqp"](instance.problem, options={"max_binaries": n_binaries})
+            solve(instance.problem, "miqp", options={"max_binaries": n_binaries - 1})
+        solution = solve(instance.problem, "miqp", options={"max_binaries": n_binaries})
         assert solution.status is Status.OPTIMAL
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status, relative_gap
-from owasvm.solvers import Settings, newton
+from owasvm.solvers import newton
 from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers.branch_and_bound.choice import chosen_relaxation
@@ -21,6 +21,7 @@ from owasvm.solvers.branch_and_bound.ranks import RankBranching, falling_values,
 from owasvm.solvers.branch_and_bound.relaxation import Box
 from owasvm.solvers.branch_and_bound.shares import ShareBranching
 from owasvm.solvers.branch_and_bound.tree import Tree
+from owasvm.solvers.contract import Settings, Solver
 from owasvm.solvers.dca import (
     Candidate,
     MinorantSearch,
@@ -49,7 +50,7 @@ _SHAKES = 60
 def solve(problem: OWAProblem, settings: Settings) -> Solution:
     """Solve an OWA-SVM with any weights to a proven global gap ``settings.mip_gap``.
 
-    Stops early at ``max_iter`` nodes, at ``time_limit``, on Ctrl-C or when the callback says so,
+    Stops early at ``max_nodes`` nodes, at ``time_limit``, on Ctrl-C or when the callback says so,
     with the best classifier and the best bound. The callback receives ``n_iter`` (nodes),
     ``objective``, ``lower_bound``, ``gap`` and ``time``.
     """
@@ -66,7 +67,7 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
     try:
         best, status = _root(problem, search, clock)
         if status is None and not clock.expired:
-            tree = Tree(problem, operator, best, clock)
+            tree = Tree(problem, operator, best, clock, settings.options.max_nodes)
             status = _searched(tree, problem, search, clock)
     except (KeyboardInterrupt, SystemError) as error:
         note_interrupt(error)
@@ -139,17 +140,17 @@ def _searched(tree: Tree, problem: OWAProblem, search: MinorantSearch, clock: Cl
     if shares is None or problem.n_samples > FEW_SAMPLES:
         return tree.search(root, coordinates, search.bound)
     status = tree.search(root, coordinates, search.bound, _COORDINATES_FIRST)
-    if status is not Status.ITERATION_LIMIT:
+    if status is not Status.NODE_LIMIT:
         return status
     # Few samples: either tree can be the one that ends soon, and descents are cheap.
     tree.incumbent = shaken(problem, search.operator, tree.incumbent, _SHAKES, clock)
-    other = Tree(problem, search.operator, tree.incumbent, clock)
+    other = Tree(problem, search.operator, tree.incumbent, clock, tree.max_nodes)
     other.n_nodes = tree.n_nodes
     status = other.search(shares.root(), shares, tree.bound, tree.n_nodes + _THEN_SHARES)
     tree.n_nodes = other.n_nodes
     tree.incumbent = other.incumbent
     tree.floor = other.bound
-    return tree.resume(coordinates) if status is Status.ITERATION_LIMIT else status
+    return tree.resume(coordinates) if status is Status.NODE_LIMIT else status
 
 
 def _coordinates(
@@ -164,3 +165,25 @@ def _coordinates(
     box = Box(low, high, *slack_ranges(problem, data, best.objective))
     start = coordinates.relaxer(0).start(best.coef, data.coordinates(best.coef, best.intercept, 0))
     return BoxNode(0.0, box, start), coordinates
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of branch and bound.
+
+    Parameters
+    ----------
+    max_nodes : int, default=1000
+        Nodes of the search trees at most.
+    """
+
+    max_nodes: int = 1000
+
+
+SOLVER = Solver(
+    solve,
+    Options,
+    compiles=True,
+    tiny_options=lambda: Options(max_nodes=2),
+    convex_losses=("*",),
+)

@@ -76,11 +76,19 @@ class Tree:
         The best classifier known.
     clock : Clock
         Limits.
+    max_nodes : int, default=1000
+        Nodes at most.
     """
 
     def __init__(
-        self, problem: OWAProblem, operator: Operator, incumbent: Candidate, clock: Clock
+        self,
+        problem: OWAProblem,
+        operator: Operator,
+        incumbent: Candidate,
+        clock: Clock,
+        max_nodes: int = 1000,
     ) -> None:
+        self.max_nodes = max_nodes
         self.incumbent = incumbent
         self.n_nodes = 0
         self.floor = 0.0
@@ -142,7 +150,7 @@ class Tree:
         """Split nodes, the worst bound first, until the gap is closed or a limit is met.
 
         `floor` is a lower bound known otherwise. `max_nodes` limits this search beside
-        ``max_iter``; :meth:`resume` goes on with it.
+        the limit of the tree; :meth:`resume` goes on with it.
         """
         self.floor = max(self.floor, floor)
         self._frontier = self._extended(self._frontier.opened.copy(), [root])
@@ -152,7 +160,7 @@ class Tree:
     def resume(self, branching: Branching[NodeT], max_nodes: int | None = None) -> Status:
         """Go on with the nodes that are open."""
         settings = self.clock.settings
-        most = settings.max_iter if max_nodes is None else min(max_nodes, settings.max_iter)
+        most = self.max_nodes if max_nodes is None else min(max_nodes, self.max_nodes)
         try:
             while self._frontier.opened:
                 node = self._frontier.opened[0][2]
@@ -161,7 +169,7 @@ class Tree:
                     self._replace_first([node])
                     continue
                 if self.n_nodes >= most:
-                    return Status.ITERATION_LIMIT
+                    return Status.NODE_LIMIT
                 if self.clock.expired:
                     return self.clock.reason
                 parts = branching.expand(node, self)
@@ -172,4 +180,4 @@ class Tree:
         except (KeyboardInterrupt, SystemError) as error:
             note_interrupt(error)
             return Status.INTERRUPTED
-        return Status.OPTIMAL if self.bound >= self.target else Status.ITERATION_LIMIT
+        return Status.OPTIMAL if self.bound >= self.target else Status.NODE_LIMIT

@@ -1,0 +1,132 @@
+"""What every solver, ours or one behind the paper's models, agrees to.
+
+A solver is a module with a :class:`Solver` named ``SOLVER``: a function
+``(problem, settings) -> Solution``, the options it takes, and what it needs of a problem.
+:func:`owasvm.solvers.solve` checks both before the first iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from owasvm.problem import OWAProblem
+from owasvm.solution import Solution
+
+__all__ = ["Callback", "NoOptions", "Settings", "Solver"]
+
+Callback = Callable[[dict[str, float]], bool | None]
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """A solver without options."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a solver is asked for; each takes what applies to it.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        Relative duality gap of the convex problem to reach.
+    mip_gap : float, default=1e-4
+        Relative gap to the global optimum to reach, for general weights.
+    time_limit : float or None, default=None
+        Seconds at most.
+    max_iter : int, default=1000
+        Newton steps at most, in every convex problem that is solved on the way.
+    warm_start : Solution or None, default=None
+        Solution of a similar problem with the same samples.
+    verbose : int, default=0
+        1 for the outcome, 2 for every step.
+    callback : callable or None, default=None
+        ``callback(info)`` with progress; returning False stops.
+    random_state : int, RandomState instance or None, default=None
+        Where the random starts of descents come from; None stands for the same ones every time.
+    options : object, default=NoOptions()
+        What a particular solver takes beyond that, an instance of its options class.
+    """
+
+    tol: float = 1e-6
+    mip_gap: float = 1e-4
+    time_limit: float | None = None
+    max_iter: int = 1000
+    warm_start: Solution | None = None
+    verbose: int = 0
+    callback: Callback | None = None
+    random_state: Any = None
+    options: Any = field(default_factory=NoOptions)
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A solver and what it declares.
+
+    Parameters
+    ----------
+    solve : callable
+        ``(problem, settings) -> Solution``; returns the best point also when it stops early.
+    options : type, default=NoOptions
+        A dataclass; its fields are the options that users may give, with their defaults.
+    needs_convex : bool, default=False
+        Takes weights that never fall, and no others.
+    takes_sample_weight : bool, default=True
+        Takes sample weights.
+    compiles : bool, default=False
+        Runs compiled loops, which meet a tiny problem before a time limit starts to count.
+    tiny_options : callable, default=NoOptions
+        Options for that.
+    losses : tuple of str, default=("hinge",)
+        Losses that it takes whatever the weights.
+    convex_losses : tuple of str, default=()
+        Losses that it takes beside them with weights that never fall; ``("*",)`` for all.
+    """
+
+    solve: Callable[[OWAProblem, Settings], Solution]
+    options: type = NoOptions
+    needs_convex: bool = False
+    takes_sample_weight: bool = True
+    compiles: bool = False
+    tiny_options: Callable[[], Any] = NoOptions
+    losses: tuple[str, ...] = ("hinge",)
+    convex_losses: tuple[str, ...] = ()
+
+    def read_options(self, name: str, given: Mapping[str, Any] | None) -> Any:
+        """The options as an object; an error that names what exists for one that does not."""
+        known = {option.name for option in fields(self.options)}
+        for option in given or {}:
+            if option not in known:
+                exist = f"It takes {', '.join(sorted(known))}." if known else "It takes none."
+                raise ValueError(f"solver={name!r} has no option {option!r}. {exist}")
+        return self.options(**(given or {}))
+
+    def check(self, name: str, problem: OWAProblem) -> None:
+        """Refuse a problem that the solver cannot solve, and say who can."""
+        convex = problem.costs.convex
+        if self.needs_convex and not convex:
+            raise ValueError(
+                f"solver={name!r} needs non-decreasing weights, and these fall somewhere "
+                "(owasvm.weights.is_convex tells); use 'branch-and-bound', 'dca' or 'miqp'."
+            )
+        if not self.takes_sample_weight and problem.costs.sample_weight is not None:
+            raise ValueError(
+                f"solver={name!r} takes no sample_weight or class_weight: its rank weights are "
+                "one number per rank. Use solver='auto', or repeat the rows."
+            )
+        accepted = problem.loss in self.losses or (
+            convex and (problem.loss in self.convex_losses or "*" in self.convex_losses)
+        )
+        if not accepted:
+            raise ValueError(_refuse_loss(name, problem.loss, convex, self))
+
+
+def _refuse_loss(name: str, loss: str, convex: bool, solver: Solver) -> str:
+    if not convex:
+        return (
+            f"loss={loss!r} needs weights that never fall, and these fall somewhere; take "
+            "loss='hinge' or other weights."
+        )
+    return f"solver={name!r} takes loss={' or '.join(map(repr, solver.losses))}, not {loss!r}."
