@@ -36,7 +36,6 @@ from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers import newton
 from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import note_interrupt
-from owasvm.solvers._referee import project_balanced
 from owasvm.solvers.contract import Settings, Solver
 
 FloatArray = NDArray[np.float64]
@@ -117,7 +116,7 @@ def descend(
         )
         iterate = _convex_step(task, operator, current, iterate, clock)
         shift = 0.0 if task.linear is None else task.linear
-        coef = project_balanced(task, task.dual_of(iterate.w)) - shift
+        coef = newton.project_balanced(task, task.dual_of(iterate.w)) - shift
         step = evaluate(problem, coef, iterate.intercept - operator.intercept_shift(y * coef))
         if not step.objective < current.objective - _WORTH_A_STEP * abs(current.objective):
             if step.objective < current.objective:
@@ -150,7 +149,7 @@ def _convex_step(
             dual=known.dual,
             penalty=penalty,
         )
-    return newton.minimised(task, iterate, _STEP_ACCURACY, _MAX_NEWTON, clock)
+    return newton.minimise(task, iterate, _STEP_ACCURACY, _MAX_NEWTON, clock)
 
 
 def descended(

@@ -29,7 +29,6 @@ from owasvm.rank_split import pointwise_minorant, rising_part
 from owasvm.samples import Operator
 from owasvm.solvers import newton
 from owasvm.solvers._clock import Clock
-from owasvm.solvers._referee import project_balanced
 from owasvm.solvers.branch_and_bound.tree import Node, Tree
 from owasvm.solvers.dca import Candidate, evaluate
 
@@ -77,7 +76,7 @@ def bound_and_candidate(
     bounds, candidates = [0.0], []
     # Where w says little about its coefficients, as at w = 0, the multiplier says more.
     for guess in (task.dual_of(iterate.w), iterate.dual):
-        charged = project_balanced(task, guess)
+        charged = newton.project_balanced(task, guess)
         coef = charged - linear
         excess = loss.excess(charged)
         bounds.append(proven_value(problem, coef, float(charged.sum()), excess))
@@ -190,5 +189,5 @@ class RankBranching:
             start.intercept = node.start.intercept
             start.dual = np.maximum(problem.y * node.start.w.coef, 0.0)
         n_steps = _MAX_STEPS if accuracy <= _EXACT else _STEPS_FOR_A_BOUND
-        iterate = newton.minimised(task, start, accuracy, n_steps, clock)
+        iterate = newton.minimise(task, start, accuracy, n_steps, clock)
         return *bound_and_candidate(problem, task, loss, iterate), iterate

@@ -354,7 +354,7 @@ class Relaxer:
             dual=known.dual,
             penalty=min(max(_RESTART * known.penalty, task.first_penalty), task.max_penalty),
         )
-        iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS, self._clock)
+        iterate = newton.minimise(task, start, self._accuracy, _MAX_STEPS, self._clock)
         # Not the coefficients of w: those of violated samples must match their slopes exactly.
         return self._point(frame.y * task.target(iterate.dual), point.coordinates, iterate)
 

@@ -145,5 +145,5 @@ class ShareBranching:
         start.w = self._operator.vector(problem.y * node.start)
         start.intercept = node.intercept + self._operator.intercept_shift(problem.y * node.start)
         start.dual = np.maximum(node.start, 0.0)
-        iterate = newton.minimised(task, start, self._accuracy, _MAX_STEPS, clock)
+        iterate = newton.minimise(task, start, self._accuracy, _MAX_STEPS, clock)
         return bound_and_candidate(problem, task, loss, iterate)

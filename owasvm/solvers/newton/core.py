@@ -29,8 +29,6 @@ function no longer tell points apart, their derivatives still do.
 
 from __future__ import annotations
 
-import logging
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,52 +37,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.losses import ProximalLoss, ProxPoint
-from owasvm.problem import OWAProblem
 from owasvm.samples import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
-from owasvm.solution import Solution, Status
-from owasvm.solvers._bracket import Bracket
+from owasvm.solution import Solution
 from owasvm.solvers._clock import Clock
-from owasvm.solvers._interrupts import note_interrupt
-from owasvm.solvers._newton_loops import change_along, list_active, shifted_point
-from owasvm.solvers._referee import ROUNDING, Referee
-from owasvm.solvers.contract import Callback, Settings, Solver
+from owasvm.solvers.newton._bracket import Bracket
+from owasvm.solvers.newton._loops import change_along, list_active, shifted_point
+from owasvm.solvers.newton.tuning import DEFAULT, Tuning
 
 FloatArray = NDArray[np.float64]
 
-logger = logging.getLogger(__name__)
-
-# The first penalty: what the curvature of 1/2 |w|^2 calls for, within these multiples of the mean
-# cost; beyond the larger one the loss is hardly smoothed any more.
-_CURVATURE_PENALTY = 1.0
-_FIRST_COST_PENALTY = (1e-5, 1e2)
 # Costs that are all 0 leave nothing to do; a penalty needs a scale all the same.
 _LEAST_COST = 1e-100
-# The last penalty, in the same units: the larger of both, beyond which digits are lost.
-_MAX_PENALTY = 1e10
-_MAX_COST_PENALTY = 1e5
-# A warm start resumes at this share of the last penalty; slacks below the second number count as
-# on the margin.
-_RESTART_SHARE = 0.1
-_ON_MARGIN = 1e-4
-# An inner loop ends when its residual is this share of the movement of the multiplier.
-_INNER_SHARE = 0.5
-_MAX_INNER_STEPS = 30
-# An inner problem is solved when its errors are this share of the gap: the multiplier must move.
-_SOLVED = 1e-8
-# A line search ends when the slope has fallen to this share of its first value.
-_SLOPE_SHARE = 0.2
+# Each evaluation of a line search halves its interval, or better.
 _MAX_LINE_EVALUATIONS = 40
-# Where the step of the intercept was limited it goes on while the slope is more than this share of
-# its first value.
-_STILL_FALLING = 0.5
 _MAX_STEP = 1e6
-# Relative accuracy of iteratively solved Newton systems, tightened with the gap.
-_LOOSEST_SYSTEM = 1e-4
-_TIGHTEST_SYSTEM = 1e-9
 # An iterate whose gap fell to this share of the best one's is worth keeping a copy of.
 _WORTH_A_COPY = 0.5
 # Intercepts and objectives beyond this are on their way to infinity.
 _ESCAPED = 1e15
+#: Gaps below this, relative to the objective, are rounding.
+ROUNDING = 1e-14
 
 
 @dataclass
@@ -107,6 +79,8 @@ class ConvexTask:
         The value of b when it is not a variable.
     memory : Memory, optional
         What earlier tasks on the same data have learned.
+    tuning : Tuning, default=DEFAULT
+        Numbers left to measurement.
     """
 
     operator: Operator
@@ -116,6 +90,7 @@ class ConvexTask:
     linear: FloatArray | None = None
     fixed_intercept: float | None = None
     memory: Memory = field(default_factory=Memory)
+    tuning: Tuning = DEFAULT
 
     def target(self, dual: FloatArray) -> FloatArray:
         """Coefficients of the w that the gradient asks for at `dual`."""
@@ -130,15 +105,17 @@ class ConvexTask:
     def first_penalty(self) -> float:
         """Where the penalty starts."""
         curvature = max(self.operator.mean_diagonal(), _LEAST_COST)
-        low, high = _FIRST_COST_PENALTY
         mean_cost = max(self.loss.mean_cost, _LEAST_COST)
-        return mean_cost * min(max(_CURVATURE_PENALTY / (curvature * mean_cost), low), high)
+        tuning = self.tuning
+        wanted = max(tuning.first_penalty / (curvature * mean_cost), tuning.least_first_penalty)
+        return mean_cost * min(wanted, tuning.most_first_penalty)
 
     @cached_property
     def max_penalty(self) -> float:
         """Where the penalty ends."""
         curvature = max(self.operator.mean_diagonal(), 1e-300)
-        return max(_MAX_PENALTY / curvature, _MAX_COST_PENALTY * self.loss.mean_cost)
+        tuning = self.tuning
+        return max(tuning.max_penalty / curvature, tuning.max_cost_penalty * self.loss.mean_cost)
 
 
 @dataclass
@@ -170,12 +147,6 @@ class _Direction:
     squared_norm: float
 
 
-def plain_task(problem: OWAProblem) -> ConvexTask:
-    """The core's view of an OWA-SVM with non-decreasing weights."""
-    margin = np.ones(problem.n_samples)
-    return ConvexTask(problem.samples.operator(), problem.y, problem.ranked_loss(), margin)
-
-
 def cold_start(task: ConvexTask) -> Iterate:
     """Start at w = 0 (plus what the linear term contributes), with multiplier 0."""
     dual = np.zeros(task.y.size)
@@ -201,8 +172,8 @@ def start_from(task: ConvexTask, known: Solution) -> Iterate:
         # Worse than w = 0, b = 0: from there a large penalty would take forever.
         return cold_start(task)
     task.memory.factorises = bool(known.details.get("factorises", False))
-    beyond = slack > _ON_MARGIN
-    penalty = _RESTART_SHARE * known.details.get("penalty", 0.0)
+    beyond = slack > task.tuning.on_margin
+    penalty = task.tuning.restart_share * known.details.get("penalty", 0.0)
     return Iterate(
         w=w,
         intercept=intercept,
@@ -276,12 +247,13 @@ class _Inner:
         self.point, self._trial = self._trial, self.point
 
     def _line_search(self, iterate: Iterate, direction: _Direction) -> float:
-        goal = _SLOPE_SHARE * abs(direction.slope)
+        tuning = self.task.tuning
+        goal = tuning.slope_share * abs(direction.slope)
         low, slope_low = 0.0, direction.slope
         step = 1.0
         slope = self._slope(step, iterate, direction)
         limited = abs(direction.intercept) >= MAX_INTERCEPT_STEP
-        while limited and slope < _STILL_FALLING * direction.slope and step < _MAX_STEP:
+        while limited and slope < tuning.still_falling * direction.slope and step < _MAX_STEP:
             low, slope_low = step, slope
             step *= 4.0
             slope = self._slope(step, iterate, direction)
@@ -330,6 +302,7 @@ def _newton_direction(
         intercept = float(np.sign(imbalance)) * MAX_INTERCEPT_STEP if free else 0.0
         return _direction(task, residual, imbalance, residual, intercept)
     mass = task.loss.mass
+    tuning = task.tuning
     relative_gap = iterate.gap / max(abs(iterate.objective), 1e-300)
     root = np.ones(samples.size) if mass is None else np.sqrt(mass[samples])
     active = ActiveSet(
@@ -341,29 +314,19 @@ def _newton_direction(
         ridge=1.0 / iterate.penalty,
         imbalance=imbalance,
         free=free,
-        accuracy=min(max(relative_gap, _TIGHTEST_SYSTEM), _LOOSEST_SYSTEM),
+        accuracy=min(max(relative_gap, tuning.tightest_system), tuning.loosest_system),
         memory=task.memory,
     )
     step, intercept = task.operator.newton_step(residual, active)
     return _direction(task, residual, imbalance, step, intercept)
 
 
-def _penalty_growth(inner_steps: int, gap_ratio: float) -> float:
-    """Factor for the penalty after an inner loop.
-
-    A large penalty makes the outer loop converge in few rounds and the inner loops long; it is
-    raised as long as the inner loops are short, and left alone when the outer loop is fast anyway.
-    """
-    growth = 1.0
-    if inner_steps >= _MAX_INNER_STEPS:
-        growth = 0.1
-    elif inner_steps <= 2:
-        growth = 10.0
-    elif inner_steps <= 5:
-        growth = 4.0
-    elif inner_steps <= 10:
-        growth = 2.0
-    if gap_ratio < 0.25:
+def _choose_growth(tuning: Tuning, inner_steps: int, gap_ratio: float) -> float:
+    """Factor for the penalty after an inner loop."""
+    if inner_steps >= tuning.max_inner_steps:
+        return tuning.shrink
+    growth = next((factor for most, factor in tuning.growths if inner_steps <= most), 1.0)
+    if gap_ratio < tuning.fast_round:
         growth = min(growth, 2.0 if inner_steps <= 2 else 1.0)
     return growth
 
@@ -374,7 +337,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
     Yields the same object, updated, before every Newton step; its ``dual`` is valid until the next
     one. The first iterate yielded is the start.
     """
-    operator = task.operator
+    operator, tuning = task.operator, task.tuning
     inner = _Inner(task)
     last_gap = np.inf
     first = iterate.n_iter == 0 and not iterate.w.scores.any()
@@ -394,12 +357,13 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             iterate.slack = inner.slack
             iterate.dual = dual
             yield iterate
-            distance = _INNER_SHARE * inner.movement(iterate.penalty)
+            distance = tuning.inner_share * inner.movement(iterate.penalty)
             if steps > 0 and (
                 squared <= distance**2 and abs(imbalance) <= distance * iterate.penalty**0.5
             ):
                 break
-            if squared + abs(imbalance) <= _SOLVED * iterate.gap or steps >= _MAX_INNER_STEPS:
+            solved = squared + abs(imbalance) <= tuning.solved_share * iterate.gap
+            if solved or steps >= tuning.max_inner_steps:
                 break
             if first:
                 direction = _direction(task, residual, imbalance, _class_means(task), 0.0)
@@ -418,15 +382,15 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             # A move of the multiplier alone counts too, or a caller's limit might never be met.
             iterate.n_iter += 1
         iterate.dual = inner.point.dual.copy()
-        growth = _penalty_growth(steps, iterate.gap / max(last_gap, 1e-300))
+        growth = _choose_growth(tuning, steps, iterate.gap / max(last_gap, 1e-300))
         if stuck or iterate.gap <= ROUNDING * max(1.0, iterate.objective):
             # alpha = a + penalty * u carries the rounding of u times the penalty.
-            growth = 0.1
+            growth = tuning.shrink
         iterate.penalty = max(min(iterate.penalty * growth, task.max_penalty), task.first_penalty)
         last_gap = iterate.gap
 
 
-def minimised(
+def minimise(
     task: ConvexTask, start: Iterate, accuracy: float, max_iter: int, clock: Clock
 ) -> Iterate:
     """The iterate whose estimated gap is below `accuracy`, relative to its objective.
@@ -464,81 +428,3 @@ def _snapshot(iterate: Iterate) -> Iterate:
     return replace(
         iterate, w=iterate.w.copy(), dual=iterate.dual.copy(), slack=iterate.slack.copy()
     )
-
-
-def solve(problem: OWAProblem, settings: Settings) -> Solution:
-    """Solve an OWA-SVM with non-decreasing weights to a proven relative gap ``settings.tol``.
-
-    Stops early at ``max_iter`` Newton steps, at ``time_limit``, on Ctrl-C or when the callback
-    says so, with the best certificate seen. The callback receives ``n_iter``, ``objective`` and
-    ``gap`` of the current iterate and the ``time`` in seconds.
-    """
-    clock = Clock.start(settings)
-    task = plain_task(problem)
-    known = settings.warm_start
-    start = cold_start(task) if known is None else start_from(task, known)
-    iterate = start
-    build_time = clock.elapsed
-    referee = Referee(problem, task, settings.tol)
-    status = Status.ITERATION_LIMIT
-    try:
-        for iterate in iterates(task, start):
-            if referee.is_satisfied(iterate):
-                break
-            if referee.is_hopeless or not math.isfinite(iterate.objective):
-                status = Status.ROUNDING_LIMIT
-                break
-            if iterate.n_iter >= settings.max_iter:
-                break
-            if clock.expired:
-                status = clock.reason
-                break
-            if not _report(iterate, clock.elapsed, settings.callback):
-                status = Status.INTERRUPTED
-                break
-    except (KeyboardInterrupt, SystemError) as error:
-        note_interrupt(error)
-        status = Status.INTERRUPTED
-    verdict = referee.verdict(iterate)
-    if verdict.worst_gap <= settings.tol:
-        status = Status.OPTIMAL
-    elif status is Status.ITERATION_LIMIT and referee.is_limited:
-        status = Status.ROUNDING_LIMIT
-    return verdict.as_solution(
-        status,
-        "newton",
-        n_iter=iterate.n_iter,
-        build_time=build_time,
-        solve_time=clock.elapsed - build_time,
-        details={
-            "penalty": iterate.penalty,
-            "mean_cost": task.loss.mean_cost,
-            "rounding": verdict.rounding,
-            "factorises": task.memory.factorises,
-        },
-    )
-
-
-def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool:
-    """Tell the log and the callback; False when the callback wants to stop."""
-    if logger.isEnabledFor(logging.DEBUG):
-        logger.debug(
-            "step %4d  penalty %.2e  objective %.10g  gap %.2e  %.3f s",
-            iterate.n_iter,
-            iterate.penalty,
-            iterate.objective,
-            iterate.gap,
-            elapsed,
-        )
-    if callback is None:
-        return True
-    info = {
-        "n_iter": iterate.n_iter,
-        "objective": iterate.objective,
-        "gap": iterate.gap / max(1.0, abs(iterate.objective)),
-        "time": elapsed,
-    }
-    return callback(info) is not False
-
-
-SOLVER = Solver(solve, needs_convex=True, compiles=True, convex_losses=("*",))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,34 +10,20 @@ from numpy.typing import NDArray
 from owasvm.certificate import Certificate, charged_bound, judge
 from owasvm.losses import ProxPoint
 from owasvm.problem import OWAProblem
-from owasvm.solvers._bracket import Bracket
-
-if TYPE_CHECKING:
-    from owasvm.solvers.newton import ConvexTask, Iterate
+from owasvm.solvers.newton._bracket import Bracket
+from owasvm.solvers.newton.core import ROUNDING, ConvexTask, Iterate
 
 FloatArray = NDArray[np.float64]
 
-# Gaps below this, relative to the objective, are rounding.
-ROUNDING = 1e-14
+# Regula falsi gains a digit or more per evaluation.
 _MAX_BALANCE_EVALUATIONS = 20
 # Imbalance of a dual point, relative to its sum, that is left to the final repair.
 _BALANCED = 1e-13
-# The exact intercept is searched for once the gap without it is this close to the tolerance.
-_WORTH_A_SEARCH = 3.0
-# An estimated gap of this share of the tolerance should have been proven by now.
-_CONVERGED = 0.01
-# Small problems are solved on to rounding level: most often a handful of cheap steps buy decision
-# values, not only objectives, that agree with those of any other exact solution.
-_POLISH_SAMPLES = 256
-_POLISH_STEPS = 200
+# A polished gap; nor is there more to gain below a share of what rounding is charged with, a worst
+# case that exceeds what it does by about that factor.
 _POLISHED_GAP = 1e-13
-# Nor is there more to gain below this share of what rounding is charged with, a worst case that
-# exceeds what it does by about that factor.
 _ROUNDING_SHARE = 1e-3
-# Certificates that only rounding keeps from the tolerance, or that do not get better although the
-# estimate says that nothing is left to gain, before the search for a better one ends.
-_HOPELESS_CERTIFICATES = 5
-_IDLE_CERTIFICATES = 12
+# A certificate is better when its gap is this share of the best one's.
 _BETTER = 0.9
 
 
@@ -90,8 +75,8 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     return point.dual
 
 
-class Referee:
-    """Decides when an iterate will do, by certificates from :mod:`owasvm.optimality` alone.
+class StoppingRule:
+    """Decides when an iterate will do, by certificates from :mod:`owasvm.certificate` alone.
 
     A certificate costs about as much as a step, so it is asked for when the estimated gap is low
     enough, and again only when it has fallen as much as the last certificate lacked.
@@ -106,7 +91,8 @@ class Referee:
         self._judge_below = tol
         self._judged_at = np.nan
         self._satisfied_at: int | None = None
-        self._polish = problem.n_samples <= _POLISH_SAMPLES
+        self._is_polished = False
+        self._polish = problem.n_samples <= task.tuning.polish_samples
         self._cheapest: Certificate | None = None
         self._floor = -np.inf
         self.is_limited = False
@@ -118,7 +104,10 @@ class Referee:
         """Whether rounding forbids the tolerance: no further step can prove it."""
         if self._satisfied_at is not None:
             return False
-        return self._n_limited >= _HOPELESS_CERTIFICATES or self._n_idle >= _IDLE_CERTIFICATES
+        return (
+            self._n_limited >= self._task.tuning.hopeless_certificates
+            or self._n_idle >= self._task.tuning.idle_certificates
+        )
 
     def is_satisfied(self, iterate: Iterate) -> bool:
         """Whether to stop here."""
@@ -129,41 +118,44 @@ class Referee:
             self._judge(iterate, estimate)
         if self._satisfied_at is None:
             return False
-        assert self._best is not None
-        charged = self._best.rounding / max(1.0, abs(self._best.objective))
-        enough = max(_POLISHED_GAP, _ROUNDING_SHARE * charged)
-        finished = self._self_proven and self._best.computed_gap <= enough
-        polished = finished or not self._polish
-        # Where w = 0 is best, coefficients that prove it take some steps more.
-        polished &= not self._best.is_worse_than_nothing
-        return polished or iterate.n_iter >= self._satisfied_at + _POLISH_STEPS
+        patience = self._task.tuning.polish_steps
+        return self._is_polished or iterate.n_iter >= self._satisfied_at + patience
 
     def _judge(self, iterate: Iterate, estimate: float) -> None:
         """Ask for certificates, and decide when to ask again."""
         self._judged_at = iterate.penalty
         self.is_limited = False
-        best = np.inf if self._best is None else self._best.gap
-        gap = self._consider(self._task.dual_of(iterate.w), iterate)
+        known_gap = np.inf if self._best is None else self._best.gap
+        gap, best = self._consider(self._task.dual_of(iterate.w), iterate)
         polishing = self._satisfied_at is not None
-        if estimate <= _CONVERGED * self._tol and (polishing or gap > self._tol):
+        converged = estimate <= self._task.tuning.converged_share * self._tol
+        if converged and (polishing or gap > self._tol):
             # alpha(w, b) is the better point where w says little about it, as when w = 0, and
             # where the coefficients have gathered the rounding of many steps.
-            gap = min(gap, self._consider(iterate.dual, iterate))
+            other, best = self._consider(iterate.dual, iterate)
+            gap = min(gap, other)
             if gap > self._tol:
                 # No single point proves itself: w as it is, and the bound of alpha.
-                gap = min(
-                    gap, self._consider(iterate.dual, iterate, self._task.dual_of(iterate.w))
-                )
+                classifier = self._task.dual_of(iterate.w)
+                other, best = self._consider(iterate.dual, iterate, classifier)
+                gap = min(gap, other)
         if gap <= self._tol:
             if not polishing:
                 self._satisfied_at = iterate.n_iter
             self._judge_below = 0.1 * estimate
-            return
-        self._judge_below = estimate * min(max(self._tol / gap, 0.1), 0.7)
-        assert self._best is not None
-        self._n_limited += int(self.is_limited)
-        idle = estimate <= ROUNDING and not self._best.gap < _BETTER * best
-        self._n_idle = self._n_idle + 1 if idle else 0
+        else:
+            self._judge_below = estimate * min(max(self._tol / gap, 0.1), 0.7)
+            self._n_limited += int(self.is_limited)
+            idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
+            self._n_idle = self._n_idle + 1 if idle else 0
+        self._is_polished = self._needs_no_polish(best)
+
+    def _needs_no_polish(self, best: Certificate) -> bool:
+        charged = best.rounding / max(1.0, abs(best.objective))
+        enough = max(_POLISHED_GAP, _ROUNDING_SHARE * charged)
+        finished = self._self_proven and best.computed_gap <= enough
+        # Where w = 0 is best, coefficients that prove it take some steps more.
+        return (finished or not self._polish) and not best.is_worse_than_nothing
 
     def _consider(
         self,
@@ -172,8 +164,8 @@ class Referee:
         classifier: FloatArray | None = None,
         *,
         final: bool = False,
-    ) -> float:
-        """Gap proven by the dual point next to `guess`; the best certificate is kept."""
+    ) -> tuple[float, Certificate]:
+        """Gap proven by the dual point next to `guess`, and the best certificate until now."""
         task, keeps_weight = self._task, self._problem.samples.keeps_weight
         dual = project_balanced(task, guess)
         certificate = judge(
@@ -182,7 +174,7 @@ class Referee:
             iterate.intercept - task.operator.intercept_shift(task.y * dual),
             weight=iterate.w.weight if keeps_weight else None,
             coef=classifier,
-            intercept_within=_WORTH_A_SEARCH * self._tol,
+            intercept_within=task.tuning.worth_a_search * self._tol,
             tol=self._tol,
             final=final,
         )
@@ -194,23 +186,23 @@ class Referee:
         # A point that proves itself is preferred to a classifier with the bound of another point.
         proven = certificate.worst_gap <= self._tol
         redeemed = not self._self_proven and classifier is None and proven
-        if self._best is None or certificate.gap < self._best.gap or redeemed:
-            self._best = certificate
+        best = self._best
+        if best is None or certificate.gap < best.gap or redeemed:
+            best = self._best = certificate
             self._self_proven = classifier is None
-        return certificate.worst_gap
+        return certificate.worst_gap, best
 
-    def verdict(self, iterate: Iterate) -> Certificate:
+    def best_certificate(self, iterate: Iterate) -> Certificate:
         """The best certificate seen, after a look at the last iterate."""
-        if self._satisfied_at is None:
-            self._consider_all(iterate, final=False)
-        assert self._best is not None
-        if self._best.is_worse_than_nothing:
+        best = self._best
+        if best is None or self._satisfied_at is None:
+            best = self._consider_all(iterate, final=False)
+        if best.is_worse_than_nothing:
             self._best = None
-            self._consider_all(iterate, final=True)
-        assert self._best is not None
-        return self._best if self._best.worst_gap <= self._tol else self._unproven(self._best)
+            best = self._consider_all(iterate, final=True)
+        return best if best.worst_gap <= self._tol else self._take_cheapest(best)
 
-    def _unproven(self, best: Certificate) -> Certificate:
+    def _take_cheapest(self, best: Certificate) -> Certificate:
         """The classifier of the smallest objective, with the best bound of all that were seen.
 
         Where no gap is small, the smallest may belong to a classifier that is merely known better.
@@ -221,9 +213,9 @@ class Referee:
         bound = charged_bound(self._floor, cheapest.objective_rounding, cheapest.objective)
         return replace(cheapest, lower_bound=bound)
 
-    def _consider_all(self, iterate: Iterate, *, final: bool) -> None:
+    def _consider_all(self, iterate: Iterate, *, final: bool) -> Certificate:
         """All that an iterate can be judged by."""
         classifier = self._task.dual_of(iterate.w)
         self._consider(classifier, iterate, final=final)
         self._consider(iterate.dual, iterate, final=final)
-        self._consider(iterate.dual, iterate, classifier, final=final)
+        return self._consider(iterate.dual, iterate, classifier, final=final)[1]

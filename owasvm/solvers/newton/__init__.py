@@ -1,0 +1,121 @@
+"""Convex weights: the semismooth Newton augmented Lagrangian method and its front end.
+
+``core`` minimises any convex ordered loss, ``stopping`` decides by certificates when an iterate
+will do, ``tuning`` holds what is left to measurement.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+
+from owasvm.problem import OWAProblem
+from owasvm.solution import Solution, Status
+from owasvm.solvers._clock import Clock
+from owasvm.solvers._interrupts import note_interrupt
+from owasvm.solvers.contract import Callback, Settings, Solver
+from owasvm.solvers.newton.core import (
+    ConvexTask,
+    Iterate,
+    cold_start,
+    iterates,
+    minimise,
+    start_from,
+)
+from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
+from owasvm.solvers.newton.tuning import DEFAULT, Tuning
+
+__all__ = [
+    "SOLVER",
+    "ConvexTask",
+    "Iterate",
+    "cold_start",
+    "iterates",
+    "minimise",
+    "project_balanced",
+    "solve",
+    "start_from",
+]
+
+logger = logging.getLogger(__name__)
+
+
+def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> Solution:
+    """Solve an OWA-SVM with non-decreasing weights to a proven relative gap ``settings.tol``.
+
+    Stops early at ``max_iter`` Newton steps, at ``time_limit``, on Ctrl-C or when the callback
+    says so, with the best certificate seen. The callback receives ``n_iter``, ``objective`` and
+    ``gap`` of the current iterate and the ``time`` in seconds.
+    """
+    clock = Clock.start(settings)
+    operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
+    task = ConvexTask(operator, problem.y, problem.ranked_loss(), margin, tuning=tuning)
+    known = settings.warm_start
+    start = cold_start(task) if known is None else start_from(task, known)
+    iterate = start
+    build_time = clock.elapsed
+    rule = StoppingRule(problem, task, settings.tol)
+    status = Status.ITERATION_LIMIT
+    try:
+        for iterate in iterates(task, start):
+            if rule.is_satisfied(iterate):
+                break
+            if rule.is_hopeless or not math.isfinite(iterate.objective):
+                status = Status.ROUNDING_LIMIT
+                break
+            if iterate.n_iter >= settings.max_iter:
+                break
+            if clock.expired:
+                status = clock.reason
+                break
+            if not _report(iterate, clock.elapsed, settings.callback):
+                status = Status.INTERRUPTED
+                break
+    except (KeyboardInterrupt, SystemError) as error:
+        note_interrupt(error)
+        status = Status.INTERRUPTED
+    found = rule.best_certificate(iterate)
+    if found.worst_gap <= settings.tol:
+        status = Status.OPTIMAL
+    elif status is Status.ITERATION_LIMIT and rule.is_limited:
+        status = Status.ROUNDING_LIMIT
+    return found.as_solution(
+        status,
+        "newton",
+        n_iter=iterate.n_iter,
+        build_time=build_time,
+        solve_time=clock.elapsed - build_time,
+        details={
+            "penalty": iterate.penalty,
+            "mean_cost": task.loss.mean_cost,
+            "rounding": found.rounding,
+            "factorises": task.memory.factorises,
+        },
+    )
+
+
+def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool:
+    """Tell the log and the callback; False when the callback wants to stop."""
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug(
+            "step %4d  penalty %.2e  objective %.10g  gap %.2e  %.3f s",
+            iterate.n_iter,
+            iterate.penalty,
+            iterate.objective,
+            iterate.gap,
+            elapsed,
+        )
+    if callback is None:
+        return True
+    info = {
+        "n_iter": iterate.n_iter,
+        "objective": iterate.objective,
+        "gap": iterate.gap / max(1.0, abs(iterate.objective)),
+        "time": elapsed,
+    }
+    return callback(info) is not False
+
+
+SOLVER = Solver(solve, needs_convex=True, compiles=True, convex_losses=("*",))

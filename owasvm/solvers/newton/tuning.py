@@ -1,0 +1,66 @@
+"""What the Newton solver leaves to measurement, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DEFAULT", "Tuning"]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Numbers that change how fast the solver is, and nothing that it proves."""
+
+    # -- penalties ----------------------------------------------------------------------------
+    # The first penalty is what the curvature of 1/2 |w|^2 calls for, this many times,
+    first_penalty: float = 1.0
+    # within these multiples of the mean cost: beyond the second the loss is hardly smoothed.
+    least_first_penalty: float = 1e-5
+    most_first_penalty: float = 1e2
+    # The last penalty is the larger of these multiples of curvature and mean cost: beyond, the
+    # multiplier loses digits.
+    max_penalty: float = 1e10
+    max_cost_penalty: float = 1e5
+    # A large penalty makes the outer loop converge in few rounds and the inner loops long: it is
+    # raised by these factors after inner loops of at most so many steps, and lowered after one
+    # that met its limit.
+    growths: tuple[tuple[int, float], ...] = ((2, 10.0), (5, 4.0), (10, 2.0))
+    shrink: float = 0.1
+    # Where the gap fell to this share in one round the outer loop is fast anyway.
+    fast_round: float = 0.25
+    # A warm start resumes at this share of the last penalty; slacks below the second number
+    # count as on the margin, where coefficients move less than costs.
+    restart_share: float = 0.1
+    on_margin: float = 1e-4
+
+    # -- inner loops --------------------------------------------------------------------------
+    # An inner loop ends when its residual is this share of the movement of the multiplier,
+    inner_share: float = 0.5
+    # or its errors this share of the gap: then the multiplier must move.
+    solved_share: float = 1e-8
+    max_inner_steps: int = 30
+    # A line search ends when the slope has fallen to this share of its first value.
+    slope_share: float = 0.2
+    # Where the step of the intercept was limited it goes on while more than this is left.
+    still_falling: float = 0.5
+    # Relative accuracy of iteratively solved systems: that of the gap, within these.
+    loosest_system: float = 1e-4
+    tightest_system: float = 1e-9
+
+    # -- certificates -------------------------------------------------------------------------
+    # The exact intercept is searched for once the gap without it is so many times the tolerance.
+    worth_a_search: float = 3.0
+    # An estimated gap of this share of the tolerance should have been proven by now.
+    converged_share: float = 0.01
+    # Small problems are solved on to rounding level: most often a handful of cheap steps buy
+    # decision values, not only objectives, that agree with those of any other exact solution.
+    polish_samples: int = 256
+    polish_steps: int = 200
+    # Certificates that only rounding keeps from the tolerance, or that do not get better although
+    # the estimate says that nothing is left to gain, before the search for a better one ends.
+    hopeless_certificates: int = 5
+    idle_certificates: int = 12
+
+
+#: What the solver uses.
+DEFAULT = Tuning()
