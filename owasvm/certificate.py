@@ -29,12 +29,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm.intercept import best_intercept, middle_of_flat
-from owasvm.kernels import Kernel
 from owasvm.losses import RankedLoss
 from owasvm.preparation import TrainingSet
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import UNIT, accumulated, sum_with_error
-from owasvm.samples import Evaluation, prepare, samples_of
+from owasvm.samples import Evaluation, choose_given, prepare
 from owasvm.solution import Solution, Status, relative_gap
 
 FloatArray = NDArray[np.float64]
@@ -601,9 +600,8 @@ def certificate(
     """
     if y is None or dual is None:
         raise ValueError("certificate needs y and dual.")
-    if X is None and gram is None:
-        raise ValueError("certificate needs X or gram.")
-    training = TrainingSet.of(X if gram is None else gram, y, sample_weight)
+    given, kernel = choose_given(X, gram)
+    training = TrainingSet.of(given, y, sample_weight)
     signs = training.binary_signs("certificate")
     coefficients = np.asarray(dual, dtype=np.float64).ravel()
     if coefficients.size != signs.size:
@@ -614,11 +612,7 @@ def certificate(
     if np.any(coefficients < 0):
         coefficients = signs * coefficients
     costs = RankCosts(signs.size, weights, alpha, C, training.mass)
-    samples = (
-        prepare(training.X, Kernel("linear"), primal=True)
-        if gram is None
-        else samples_of(gram=training.X)
-    )
+    samples = prepare(training.X, kernel, primal=True)
     problem = OWAProblem(signs, costs, samples=samples, loss=loss)
     signed = signs * coefficients
     w = None if coef is None else np.array(coef, dtype=np.float64).ravel()

@@ -32,6 +32,7 @@ __all__ = [
     "Operator",
     "Samples",
     "Vector",
+    "choose_given",
     "prepare",
     "samples_of",
 ]
@@ -72,10 +73,17 @@ def prepare(X: Any, kernel: Kernel, *, primal: bool = False) -> Samples:
     # How much work a kernel given as a function is, only its author knows.
     work = np.inf if callable(kernel.function) else float(X.shape[0]) ** 2 * max(X.shape)
     with blas_threads(work):
-        if primal:
+        if primal and kernel.function == "linear":
             return _make_features(X)
         made = (make(X, kernel) for make in KINDS)
         return next(samples for samples in made if samples is not None)
+
+
+def choose_given(X: Any, gram: Any) -> tuple[Any, Kernel]:
+    """What a caller means who gives samples of a linear model, or a Gram matrix, which wins."""
+    if X is None and gram is None:
+        raise ValueError("Give X, the samples of a linear model, or gram, a kernel matrix.")
+    return (X, Kernel("linear")) if gram is None else (gram, Kernel("precomputed"))
 
 
 def samples_of(features: Any = None, gram: FloatArray | None = None) -> Samples:
