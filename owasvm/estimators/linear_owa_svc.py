@@ -57,7 +57,8 @@ class LinearOWASVC(ExactOWAClassifier):
         `mip_gap`; ``"dca"`` is faster for them, ends at a local solution, and still reports a
         bound on the global optimum.
     solver_options : dict, default=None
-        Options of the solver.
+        Options of the solver: ``max_nodes`` of ``"branch-and-bound"`` (default 1000), ``backend``
+        and others of the paper's models. Unknown ones are refused.
     tol : float, default=1e-6
         Relative duality gap of the convex problem at which to stop,
         ``(objective - lower bound) / max(1, |objective|)``.
@@ -67,8 +68,7 @@ class LinearOWASVC(ExactOWAClassifier):
         Seconds for each binary problem; afterwards the best point found is kept, with a
         warning.
     max_iter : int, default=1000
-        Iterations for each binary problem, as the solver counts them: Newton steps, nodes of
-        the branch and bound, or descent steps.
+        Newton steps at most, in every convex problem that is solved on the way.
     class_weight : dict or "balanced", default=None
         Factors of the sample weights by class. ``"balanced"`` gives every class the same total
         weight.
@@ -77,7 +77,7 @@ class LinearOWASVC(ExactOWAClassifier):
     verbose : int, default=0
         Progress through :mod:`logging`.
     random_state : int, RandomState instance or None, default=None
-        For solvers that draw random numbers.
+        Seeds the starts of descents for weights that fall; None takes the same ones every time.
 
     Attributes
     ----------
@@ -106,11 +106,14 @@ class LinearOWASVC(ExactOWAClassifier):
     objective_, lower_bound_, gap_ : float
         Objective of the classifier, proven lower bound of the optimum, their relative distance.
     status_ : str
-        ``"optimal"`` when the target was reached, ``"local"`` when ``"dca"`` ended by itself
-        before; ``"rounding_limit"`` when double precision cannot prove it for these data; else
-        ``"time_limit"``, ``"iteration_limit"`` or ``"interrupted"``.
+        ``"optimal"`` when the target was reached; ``"local"`` when ``"dca"`` ended by itself
+        before; ``"rounding_limit"`` when double precision cannot prove it for these data;
+        ``"indefinite"`` when the kernel has no bound at all; else what stopped the solver:
+        ``"time_limit"``, ``"iteration_limit"``, ``"node_limit"``, ``"backend_limit"`` or
+        ``"interrupted"``.
     n_iter_ : int
-        Iterations of the solver.
+        Newton steps of ``"newton"``, descent steps of ``"dca"``, nodes of ``"branch-and-bound"``,
+        iterations of a back-end.
     fit_time_ : float
         Seconds spent in ``fit``.
     solution_ : owasvm.solution.Solution
