@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -153,20 +153,16 @@ def fit_path(
         costs = RankCosts(signs.size, weights, alpha, C, mass)
         return OWAProblem(signs, costs, samples=samples, loss=loss)
 
-    def as_given(solution: Solution) -> Solution:
-        signed = signs * solution.dual
-        b = samples.intercept_as_given(signed, solution.coef, solution.intercept)
-        return replace(solution, intercept=b)
-
     settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
     upwards = np.argsort(grid, kind="stable")
     rows = []
     start: Solution | None = None
     for alpha in shapes:
-        problems = (problem(float(C), alpha) for C in grid[upwards])
+        problems = [problem(float(C), alpha) for C in grid[upwards]]
         row = list(iterate_path(problems, start, **settings))
         start = row[0]
-        rows.append(tuple(as_given(row[k]) for k in np.argsort(upwards)))
+        given = [one.as_given(solution) for one, solution in zip(problems, row, strict=True)]
+        rows.append(tuple(given[k] for k in np.argsort(upwards)))
     return OWAPath(
         alphas=np.array([np.nan if alpha is None else alpha for alpha in shapes]),
         Cs=grid,

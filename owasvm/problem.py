@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from owasvm.costs import Costs, OwnCosts, PlainCosts, RankCosts, WeightedCosts
 from owasvm.losses import LOSSES, RankedLoss
 from owasvm.samples import Samples, samples_of
+from owasvm.solution import Solution
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -139,6 +140,22 @@ class OWAProblem:
     def scores(self, dual: FloatArray) -> FloatArray:
         """``<w, phi(x_j)>`` of all samples, with ``w = sum_i a_i y_i phi(x_i)``."""
         return self.samples.scores(self.y * dual)
+
+    def weight_of(self, solution: Solution) -> FloatArray | None:
+        """w of a linear model; None where nothing but kernel values is known."""
+        if solution.coef is not None:
+            return solution.coef
+        return self.samples.weight(self.y * solution.dual)
+
+    def as_given(self, solution: Solution) -> Solution:
+        """A solution with the intercept for the samples as they were given."""
+        move, signed = self.samples.intercept_as_given, self.y * solution.dual
+        return replace(solution, intercept=move(signed, solution.coef, solution.intercept))
+
+    def as_moved(self, solution: Solution) -> Solution:
+        """The other way round: a solution to start from."""
+        move, signed = self.samples.intercept_as_moved, self.y * solution.dual
+        return replace(solution, intercept=move(signed, solution.coef, solution.intercept))
 
     def with_costs(self, costs: Costs) -> OWAProblem:
         """The same samples and labels with other costs."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -85,7 +84,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
         solutions: list[Solution] = []
         interrupt = None
         for problem, known in zip(problems, self._starting_points(training), strict=True):
-            start = None if known is None else _as_moved(problem, known)
+            start = None if known is None else problem.as_moved(known)
             try:
                 solutions.append(self._solve(problem, start))
             except solvers.Interrupted as stop:
@@ -96,10 +95,10 @@ class ExactOWAClassifier(BaseOWAClassifier):
         unsolved = problems[len(solutions) :]
         solutions += [_stop_before_a_step(problem, self.solver) for problem in unsolved]
         self._store_certificates(problems, solutions)
-        given = [_as_given(*pair) for pair in zip(problems, solutions, strict=True)]
+        given = [p.as_given(solution) for p, solution in zip(problems, solutions, strict=True)]
         self.solution_ = given[0] if len(given) == 1 else given
         fits = [
-            BinaryFit(problem.y * solution.dual, solution.intercept, _weight(problem, solution))
+            BinaryFit(problem.y * solution.dual, solution.intercept, problem.weight_of(solution))
             for problem, solution in zip(problems, given, strict=True)
         ]
         return fits, interrupt
@@ -150,27 +149,6 @@ class ExactOWAClassifier(BaseOWAClassifier):
         self.gap_ = for_user([solution.gap for solution in solutions])
         self.n_iter_ = for_user([solution.n_iter for solution in solutions])
         self.status_ = for_user([str(solution.status) for solution in solutions])
-
-
-def _weight(problem: OWAProblem, solution: Solution) -> FloatArray | None:
-    """w of a linear model; None where nothing but kernel values is known."""
-    if solution.coef is not None:
-        return solution.coef
-    return problem.samples.weight(problem.y * solution.dual)
-
-
-def _as_given(problem: OWAProblem, solution: Solution) -> Solution:
-    """The solution with the intercept for the samples as they were given."""
-    signed = problem.y * solution.dual
-    b = problem.samples.intercept_as_given(signed, solution.coef, solution.intercept)
-    return replace(solution, intercept=b)
-
-
-def _as_moved(problem: OWAProblem, solution: Solution) -> Solution:
-    """The other way round: a solution to start from."""
-    signed = problem.y * solution.dual
-    b = problem.samples.intercept_as_moved(signed, solution.coef, solution.intercept)
-    return replace(solution, intercept=b)
 
 
 def _stop_before_a_step(problem: OWAProblem, solver: str) -> Solution:
