@@ -20,17 +20,17 @@ ROOMS = [
     (["experiments"], 480, 105, 200, FACE, "", "the paper's study"),
     (["persistence", "_model_checks"], 260, 190, 180, FACE, "", "model files"),
     (["datasets"], 700, 190, 200, FACE, "", "the paper's data"),
-    (["estimators", "owasvm"], 330, 275, 300, FACE, "12", "scikit-learn's face"),
+    (["estimators", "owasvm"], 330, 275, 300, FACE, "13", "scikit-learn's face"),
     (["path"], 700, 275, 200, FACE, "", "grids, warm starts"),
     (["models"], 60, 360, 200, WORK, "", "the paper's formulations"),
     (["solvers"], 330, 360, 300, WORK, "67", "contract, newton, general"),
     (["certificate"], 330, 445, 300, JUDGE, "8", "judge: objective, bound, gap"),
     (["loss"], 660, 445, 90, DATA, "", "for users"),
     (["rank_split", "separable"], 770, 445, 170, DATA, "", "bounds, general weights"),
-    (["preparation"], 40, 530, 200, STATEMENT, "3", "X, y, sample_weight"),
+    (["preparation"], 40, 530, 200, STATEMENT, "2", "X, y, sample_weight"),
     (["problem"], 260, 530, 200, STATEMENT, "5", "stated once, checked"),
-    (["intercept"], 480, 530, 170, STATEMENT, "", "the best b"),
-    (["solution"], 730, 530, 190, STATEMENT, "", "what a solver returns"),
+    (["intercept"], 480, 530, 180, STATEMENT, "", "the best b"),
+    (["solution"], 800, 615, 150, STATEMENT, "", "what comes out"),
     (["samples"], 180, 615, 260, DATA, "4", "the data as operators"),
     (["losses"], 520, 615, 260, DATA, "", "value, prox, conjugate"),
     (["kernels"], 60, 700, 200, DATA, "", "kernel values"),
@@ -41,9 +41,8 @@ ROOMS = [
 TALL = 50
 
 
-def find_arrows() -> list[tuple[int, int]]:
+def find_arrows(graph: grimp.ImportGraph) -> list[tuple[int, int]]:
     """Imports between rooms that no longer way replaces."""
-    graph = grimp.build_graph("owasvm", exclude_type_checking_imports=True, cache_dir=None)
     room_of = {module: k for k, (modules, *_) in enumerate(ROOMS) for module in modules}
     below: dict[int, set[int]] = {k: set() for k in range(len(ROOMS))}
     for module in graph.modules:
@@ -102,8 +101,10 @@ def draw_room(
 
 
 def main() -> None:
-    arrows = "\n".join(draw_arrow(*arrow) for arrow in sorted(find_arrows()))
-    rooms = "\n".join(draw_room(*room) for room in ROOMS)
+    graph = grimp.build_graph("owasvm", exclude_type_checking_imports=True, cache_dir=None)
+    arrows = "\n".join(draw_arrow(*arrow) for arrow in sorted(find_arrows(graph)))
+    here = (room for room in ROOMS if f"owasvm.{room[0][0]}" in graph.modules)
+    rooms = "\n".join(draw_room(*room) for room in here)
     picture = f"""\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"
  font-family="sans-serif" text-anchor="middle" fill="{INK}">
