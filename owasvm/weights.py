@@ -302,7 +302,7 @@ class _NamedShare:
     shape: float
 
     def __call__(self, t: ArrayLike) -> FloatArray:
-        points = _checked_points(t)
+        points = _check_points(t)
         shares = REGISTRY[self.family].share(points, self.shape)
         # Scalar and array functions may round differently, which shows at G(0) = 0, G(1) = 1.
         inside = (points > 0.0) & (points < 1.0)
@@ -324,11 +324,11 @@ class _QuantifierShare:
     quantifier: Quantifier
 
     def __call__(self, t: ArrayLike) -> FloatArray:
-        points = _checked_points(t)
+        points = _check_points(t)
         # The ends join every evaluation: they scale G, and two points or more make a
         # scalar-only callable fail on arrays instead of accepting an array of length 1.
         where = np.concatenate((points.ravel(), [0.0, 1.0]))
-        values = _evaluated(self.quantifier, where)
+        values = _evaluate(self.quantifier, where)
         if not np.all(np.isfinite(values)):
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
             raise ValueError(
@@ -348,7 +348,7 @@ class _QuantifierShare:
         return np.clip(shares[:-2], 0.0, 1.0).reshape(points.shape)
 
 
-def _checked_points(t: ArrayLike) -> FloatArray:
+def _check_points(t: ArrayLike) -> FloatArray:
     """Points of [0, 1] as an array."""
     points = np.asarray(t, dtype=np.float64)
     if not np.all((points >= 0.0) & (points <= 1.0)):
@@ -356,7 +356,7 @@ def _checked_points(t: ArrayLike) -> FloatArray:
     return points
 
 
-def _evaluated(quantifier: Quantifier, where: FloatArray) -> FloatArray:
+def _evaluate(quantifier: Quantifier, where: FloatArray) -> FloatArray:
     """Values of a quantifier that may or may not accept arrays."""
     try:
         values = np.asarray(quantifier(where.copy()), dtype=np.float64)
@@ -383,7 +383,7 @@ def _check_non_decreasing(where: FloatArray, shares: FloatArray, slack: float) -
         )
 
 
-def _checked_alpha(family: str, alpha: float | None) -> float:
+def _check_alpha(family: str, alpha: float | None) -> float:
     """Alpha as a float inside the range of the family."""
     if family == "uniform":
         return 1.0
@@ -399,7 +399,7 @@ def _checked_alpha(family: str, alpha: float | None) -> float:
     return value
 
 
-def _checked_family(family: object) -> str:
+def _check_family(family: object) -> str:
     if not isinstance(family, str) or family not in REGISTRY:
         raise ValueError(
             f"Unknown weight family {family!r}; use one of {', '.join(REGISTRY)}, "
@@ -408,7 +408,7 @@ def _checked_family(family: object) -> str:
     return family
 
 
-def _checked_total(total: float | None) -> float:
+def _check_total(total: float | None) -> float:
     if total is None:
         raise ValueError(
             "total is missing: family 'max-entropy' depends on the total sample weight; "
@@ -521,10 +521,10 @@ def share_function(
     """
     if callable(family):
         return _QuantifierShare(family)
-    name = _checked_family(family)
-    shape = _checked_alpha(name, alpha)
+    name = _check_family(family)
+    shape = _check_alpha(name, alpha)
     if name == "max-entropy":
-        shape = _max_entropy_rate(shape, _checked_total(total))
+        shape = _max_entropy_rate(shape, _check_total(total))
     return _NamedShare(name, shape)
 
 
@@ -606,11 +606,11 @@ def owa_weights(
     >>> owa_weights(4, [0, 1, 1, 2])
     array([0., 1., 1., 2.])
     """
-    count = _checked_count(n)
+    count = _check_count(n)
     if isinstance(family, str) or callable(family):
         share = share_function(family, alpha, total=count)
-        return _weights_of_slices(share, _equal_slices(count))
-    return _normalised(_checked_vector(family, "weights", count))
+        return _weigh_slices(share, _equal_slices(count))
+    return _normalise(_check_vector(family, "weights", count))
 
 
 def weights_in_order(share: Share, sample_weight: ArrayLike) -> FloatArray:
@@ -653,15 +653,15 @@ def weights_in_order(share: Share, sample_weight: ArrayLike) -> FloatArray:
     >>> owa_weights(4, "basic", 0.5).round(3)
     array([0.536, 0.636, 0.828, 2.   ])
     """
-    amount = _checked_vector(sample_weight, "sample_weight", None)
+    amount = _check_vector(sample_weight, "sample_weight", None)
     # The unit of the sample weights does not matter; a power of two changes it without rounding,
     # and weights near the ends of the range of doubles neither vanish nor overflow on the way.
     _, exponent = math.frexp(float(amount.max()))
     scaled = np.ldexp(amount, -exponent)
-    return np.ldexp(_weights_of_slices(share, _weighted_slices(scaled)), exponent)
+    return np.ldexp(_weigh_slices(share, _weighted_slices(scaled)), exponent)
 
 
-def _weights_of_slices(share: Share, slices: Slices) -> FloatArray:
+def _weigh_slices(share: Share, slices: Slices) -> FloatArray:
     """Weights of slices, scaled so that they sum to the total."""
     if isinstance(share, _NamedShare):
         weights = share.weights(slices)
@@ -672,7 +672,7 @@ def _weights_of_slices(share: Share, slices: Slices) -> FloatArray:
     return weights * (slices.total / float(weights.sum()))
 
 
-def _checked_count(n: int) -> int:
+def _check_count(n: int) -> int:
     if isinstance(n, bool | np.bool_):
         raise TypeError(f"n={n!r} must be a whole number of samples.")
     try:
@@ -684,7 +684,7 @@ def _checked_count(n: int) -> int:
     return count
 
 
-def _checked_vector(values: ArrayLike, name: str, length: int | None) -> FloatArray:
+def _check_vector(values: ArrayLike, name: str, length: int | None) -> FloatArray:
     """A float vector of finite, non-negative numbers that are not all zero."""
     try:
         vector = np.array(values, dtype=np.float64)
@@ -707,7 +707,7 @@ def _checked_vector(values: ArrayLike, name: str, length: int | None) -> FloatAr
     return vector
 
 
-def _normalised(vector: FloatArray) -> FloatArray:
+def _normalise(vector: FloatArray) -> FloatArray:
     """Scale to mean 1; the division by the largest entry keeps the sum from overflowing."""
     scaled = vector / vector.max()
     return scaled * (scaled.size / float(scaled.sum()))
