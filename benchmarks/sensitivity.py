@@ -6,7 +6,7 @@ not depend on the machine or on what else runs on it; they are chaotic by some p
 differences mean nothing.
 
     python benchmarks/sensitivity.py            # all fields
-    python benchmarks/sensitivity.py slope_share inner_share
+    python benchmarks/sensitivity.py --warm restart_share on_margin
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from owasvm.kernels import Kernel
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.samples import Samples, prepare
+from owasvm.solution import Solution
 from owasvm.solvers import newton
 from owasvm.solvers.contract import Settings
 from owasvm.solvers.newton import tuning
@@ -60,9 +61,15 @@ def problems() -> list[OWAProblem]:
     return found
 
 
-def run(fits: list[OWAProblem], chosen: tuning.Tuning) -> tuple[int, int]:
-    """Newton steps of all fits, and how many missed their gap."""
-    solutions = [newton.solve(problem, Settings(), chosen) for problem in fits]
+def run(fits: list[OWAProblem], chosen: tuning.Tuning, warm: bool) -> tuple[int, int]:
+    """Newton steps of all fits, and how many missed their gap.
+
+    Warm, each fit but those with the smallest C starts from the one before.
+    """
+    solutions: list[Solution] = []
+    for number, problem in enumerate(fits):
+        start = solutions[-1] if warm and number % len(CS) else None
+        solutions.append(newton.solve(problem, Settings(warm_start=start), chosen))
     missed = sum(solution.gap > 1e-6 for solution in solutions)
     return sum(solution.n_iter for solution in solutions), missed
 
@@ -71,9 +78,11 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("fields", nargs="*", help="fields to vary, all by default")
-    wanted = parser.parse_args().fields
+    parser.add_argument("--warm", action="store_true", help="along C, each from the fit before")
+    arguments = parser.parse_args()
+    wanted, warm = arguments.fields, arguments.warm
     fits = problems()
-    steps, missed = run(fits, tuning.DEFAULT)
+    steps, missed = run(fits, tuning.DEFAULT, warm)
     print(f"{len(fits)} fits, {steps} steps, {missed} missed")
     for field in fields(tuning.Tuning):
         value = getattr(tuning.DEFAULT, field.name)
@@ -82,7 +91,7 @@ def main() -> None:
         cells = []
         for factor in (0.5, 2.0):
             changed = type(value)(factor * value)
-            other, lost = run(fits, replace(tuning.DEFAULT, **{field.name: changed}))
+            other, lost = run(fits, replace(tuning.DEFAULT, **{field.name: changed}), warm)
             cells.append(f"{100.0 * (other / steps - 1.0):+6.1f} % {lost - missed:+d}")
         print(f"{field.name:24} {value!s:>8}   half {cells[0]}   double {cells[1]}", flush=True)
 

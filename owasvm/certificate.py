@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from owasvm.intercept import best_intercept, middle_of_flat
 from owasvm.kernels import Kernel
+from owasvm.losses import RankedLoss
 from owasvm.preparation import TrainingSet
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import UNIT, accumulated, sum_with_error
@@ -232,24 +233,20 @@ def objective(
 
 def objective_of_slack(problem: OWAProblem, squared_norm: float, slack: FloatArray) -> float:
     """``1/2 |w|^2 + Phi(slack)``, the slacks being ``1 - y_i f(x_i)``."""
+    return _add_up(problem.ranked_loss(), squared_norm, slack)
+
+
+def _add_up(loss: RankedLoss, squared_norm: float, slack: FloatArray) -> float:
     if not np.isfinite(squared_norm + np.maximum(slack, 0.0).sum()):
         # A classifier that overflows is as bad as any.
         return np.inf
-    return 0.5 * squared_norm + problem.ranked_loss().value(slack)
+    return 0.5 * squared_norm + loss.value(slack)
 
 
 def dual_value(problem: OWAProblem, dual: FloatArray) -> float:
     """``D(a)`` as computed; a lower bound only if `dual` is feasible."""
     half_norm = 0.5 * float((problem.y * dual) @ problem.scores(dual))
     return float(dual.sum()) - half_norm - problem.ranked_loss().conjugate(dual)
-
-
-def _is_nearly_feasible(problem: OWAProblem, dual: FloatArray) -> bool:
-    """Whether a point is as good as feasible: what it lacks is charged to its bound."""
-    total = float(dual.sum())
-    if not dual.min(initial=0.0) >= 0.0 or abs(float(problem.y @ dual)) > _NEARLY * total:
-        return False
-    return problem.ranked_loss().excess(dual) <= 1.0 + _NEARLY
 
 
 def feasible_dual(
@@ -275,22 +272,7 @@ def feasible_dual(
     -------
     dual : ndarray of shape (n_samples,)
     """
-    point = np.maximum(dual, 0.0)
-    excess = problem.ranked_loss().excess(point)
-    if excess > 1.0:
-        point = point / excess
-    surplus = float(problem.y @ point)
-    heavier = problem.y * surplus > 0
-    if surplus == 0.0:
-        return point
-    if slack is None:
-        point[heavier] *= 1.0 - abs(surplus) / float(point[heavier].sum())
-        return point
-    candidates = np.flatnonzero(heavier & (point > 0))
-    candidates = candidates[np.argsort(slack[candidates], kind="stable")]
-    removed = np.minimum(np.cumsum(point[candidates]), abs(surplus))
-    point[candidates] -= np.diff(removed, prepend=0.0)
-    return np.maximum(point, 0.0)
+    return _Judging(problem).make_feasible(dual, slack)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,45 +284,6 @@ class _Choice:
     intercept: float
     value: float
     slack: FloatArray
-
-
-def _choose(problem: OWAProblem, found: Evaluation, coef: FloatArray, intercept: float) -> _Choice:
-    slack = 1.0 - problem.y * (found.scores + intercept)
-    value = objective_of_slack(problem, found.squared_norm, slack)
-    return _Choice(found, coef, intercept, value, slack)
-
-
-def _choose_nothing(problem: OWAProblem, coef: FloatArray) -> _Choice:
-    """w = 0 with the best intercept.
-
-    Where w is stored itself, the coefficients that it was given may stay for what they prove.
-    """
-    zeros = np.zeros(problem.n_samples)
-    found = problem.samples.evaluate(zeros)
-    intercept, _ = problem.constant_classifier
-    if problem.costs.convex:
-        intercept = best_intercept(zeros, problem.y, problem.costs, intercept, loss=problem.loss)
-    return _choose(problem, found, coef if problem.samples.keeps_weight else zeros, intercept)
-
-
-def _store(problem: OWAProblem, choice: _Choice) -> _Choice:
-    """The classifier with the intercept that the samples as they were given allow for."""
-    intercept = problem.samples.store_intercept(choice.found.weight, choice.intercept)
-    if intercept == choice.intercept:
-        return choice
-    return _choose(problem, choice.found, choice.coef, intercept)
-
-
-def _balance(problem: OWAProblem, coef: FloatArray) -> FloatArray:
-    """Coefficients that sum to 0 over the classes, as those of the kernel as given must.
-
-    Seen from an anchor m, ``sum_i a_i y_i`` times phi(m) would belong to w otherwise, and no
-    sample has it.
-    """
-    signed = problem.y * coef
-    for _ in range(2):
-        signed = signed - sum_with_error(signed)[0] / signed.size
-    return problem.y * signed
 
 
 def judge(
@@ -393,63 +336,12 @@ def judge(
     -------
     certificate : Certificate
     """
-    request = (problem, dual, intercept, weight, coef, intercept_within, final)
-    found = _judge(*request, careful=False)
+    judging = _Judging(problem)
+    request = (dual, intercept, weight, coef, intercept_within, final)
+    found = judging.judge(*request, careful=False)
     if tol is None or problem.samples.keeps_weight or not found.is_limited(tol):
         return found
-    return _judge(*request, careful=True)
-
-
-def _judge(
-    problem: OWAProblem,
-    dual: FloatArray,
-    intercept: float | None,
-    weight: FloatArray | None,
-    coef: FloatArray | None,
-    intercept_within: float,
-    final: bool,
-    careful: bool,
-) -> Certificate:
-    y, samples = problem.y, problem.samples
-    guess = 0.0 if intercept is None else float(intercept)
-    given = np.asarray(dual, dtype=np.float64)
-    if samples.needs_balance and not problem.costs.convex:
-        given = _balance(problem, given)
-    at_given = samples.evaluate(y * given, careful=careful)
-    feasible, at_feasible = given, at_given
-    if not _is_nearly_feasible(problem, given):
-        feasible = feasible_dual(problem, given, 1.0 - y * (at_given.scores + guess))
-        if not np.array_equal(feasible, given):
-            at_feasible = samples.evaluate(y * feasible, careful=careful)
-    bound, bound_error = _bound_of(problem, feasible, at_feasible)
-    if not problem.costs.convex:
-        chosen = _choose(problem, at_given, given, guess)
-        if final:
-            middle = middle_of_flat(at_given.scores, y, problem.costs, guess)
-            chosen = chosen if middle == guess else _choose(problem, at_given, given, middle)
-    else:
-        chosen = _choose(problem, at_feasible, feasible, guess)
-        if weight is not None and samples.keeps_weight:
-            direct = _choose(problem, samples.evaluate_weight(weight.copy()), feasible, guess)
-            chosen = direct if direct.value < chosen.value else chosen
-        if coef is not None and not samples.keeps_weight:
-            own = np.maximum(coef, 0.0)
-            other = _choose(problem, samples.evaluate(y * own, careful=careful), own, guess)
-            # Coefficients that prove their own bound are worth more than a last digit.
-            if other.value < chosen.value - _WORTH_INFEASIBLE * max(1.0, abs(chosen.value)):
-                chosen = other
-        if relative_gap(chosen.value, bound) <= intercept_within:
-            best = best_intercept(
-                chosen.found.scores, y, problem.costs, chosen.intercept, loss=problem.loss
-            )
-            chosen = _choose(problem, chosen.found, chosen.coef, best)
-    return _certify(problem, chosen, bound, bound_error, final)
-
-
-def _bound_of(problem: OWAProblem, feasible: FloatArray, found: Evaluation) -> tuple[float, float]:
-    """What a feasible point proves, and what that can be too large by."""
-    conjugate = problem.ranked_loss().conjugate(feasible)
-    return _prove_bound(problem, feasible, float(feasible.sum()), conjugate, found)
+    return judging.judge(*request, careful=True)
 
 
 def charged_bound(bound: float, objective_error: float, objective: float) -> float:
@@ -465,66 +357,182 @@ def charged_bound(bound: float, objective_error: float, objective: float) -> flo
     return charged if charged <= objective else -np.inf
 
 
-def _objective_error(problem: OWAProblem, chosen: _Choice) -> float:
-    """How far off rounding can have left the objective of a classifier as it is stored."""
-    found, intercept = chosen.found, chosen.intercept
-    error = found.score_error + 3.0 * UNIT * (1.0 + np.abs(found.scores) + abs(intercept))
-    error = error + problem.samples.intercept_error(problem.y * chosen.coef, intercept)
-    return 0.5 * found.norm_error + problem.ranked_loss().rounding(chosen.slack, error)
+class _Judging:
+    """A problem with what it takes to judge its classifiers."""
 
+    def __init__(self, problem: OWAProblem) -> None:
+        self.problem = problem
+        self.y, self.samples = problem.y, problem.samples
+        self.loss = problem.ranked_loss()
 
-def _is_worse_than_nothing(
-    problem: OWAProblem, chosen: _Choice, objective_error: float, enough: float
-) -> bool:
-    """Whether w = 0, whose objective is `enough`, is the better choice.
+    def judge(
+        self,
+        dual: FloatArray,
+        intercept: float | None,
+        weight: FloatArray | None,
+        coef: FloatArray | None,
+        intercept_within: float,
+        final: bool,
+        careful: bool,
+    ) -> Certificate:
+        """See :func:`judge`; `careful` asks for products with twice the digits."""
+        y, samples, convex = self.y, self.samples, self.problem.costs.convex
+        guess = 0.0 if intercept is None else float(intercept)
+        given = np.asarray(dual, dtype=np.float64)
+        if samples.needs_balance and not convex:
+            given = self._balance(given)
+        at_given = samples.evaluate(y * given, careful=careful)
+        feasible, at_feasible = given, at_given
+        if not self._is_nearly_feasible(given):
+            feasible = self.make_feasible(given, 1.0 - y * (at_given.scores + guess))
+            if not np.array_equal(feasible, given):
+                at_feasible = samples.evaluate(y * feasible, careful=careful)
+        bound = self.bound_of(feasible, at_feasible)
+        if not convex:
+            chosen = self.choose(at_given, given, guess)
+            if final:
+                middle = middle_of_flat(at_given.scores, y, self.problem.costs, guess)
+                chosen = chosen if middle == guess else self.choose(at_given, given, middle)
+            return self._certify(chosen, bound, final)
+        chosen = self.choose(at_feasible, feasible, guess)
+        if weight is not None and samples.keeps_weight:
+            direct = self.choose(samples.evaluate_weight(weight.copy()), feasible, guess)
+            chosen = direct if direct.value < chosen.value else chosen
+        if coef is not None and not samples.keeps_weight:
+            own = np.maximum(coef, 0.0)
+            other = self.choose(samples.evaluate(y * own, careful=careful), own, guess)
+            # Coefficients that prove their own bound are worth more than a last digit.
+            if other.value < chosen.value - _WORTH_INFEASIBLE * max(1.0, abs(chosen.value)):
+                chosen = other
+        if relative_gap(chosen.value, bound[0]) <= intercept_within:
+            best = self._best_intercept(chosen.found.scores, chosen.intercept)
+            chosen = self.choose(chosen.found, chosen.coef, best)
+        return self._certify(chosen, bound, final)
 
-    A classifier that rounding leaves in doubt whether it is better is not worth more than w = 0.
-    """
-    convex = problem.costs.convex and problem.is_definite
-    if chosen.found.weight is None and convex:
-        # Coefficients that prove their own bound are worth more than a last digit.
-        negligible = _WORTH_INFEASIBLE * max(1.0, enough)
-        in_doubt = 0.0 if objective_error <= negligible else objective_error
-        return not chosen.value + in_doubt <= enough * (1.0 + _WORTH_INFEASIBLE)
-    # w = 0 costs no proof, and says better than noise that it is 0.
-    return not chosen.value + objective_error <= enough * (1.0 - _NOISE)
+    def _is_nearly_feasible(self, dual: FloatArray) -> bool:
+        """Whether a point is as good as feasible: what it lacks is charged to its bound."""
+        total = float(dual.sum())
+        if not dual.min(initial=0.0) >= 0.0 or abs(float(self.y @ dual)) > _NEARLY * total:
+            return False
+        return self.loss.excess(dual) <= 1.0 + _NEARLY
 
+    def make_feasible(self, dual: FloatArray, slack: FloatArray | None) -> FloatArray:
+        """See :func:`feasible_dual`."""
+        point = np.maximum(dual, 0.0)
+        excess = self.loss.excess(point)
+        if excess > 1.0:
+            point = point / excess
+        surplus = float(self.y @ point)
+        heavier = self.y * surplus > 0
+        if surplus == 0.0:
+            return point
+        if slack is None:
+            point[heavier] *= 1.0 - abs(surplus) / float(point[heavier].sum())
+            return point
+        candidates = np.flatnonzero(heavier & (point > 0))
+        candidates = candidates[np.argsort(slack[candidates], kind="stable")]
+        removed = np.minimum(np.cumsum(point[candidates]), abs(surplus))
+        point[candidates] -= np.diff(removed, prepend=0.0)
+        return np.maximum(point, 0.0)
 
-def _certify(
-    problem: OWAProblem, chosen: _Choice, bound: float, bound_error: float, final: bool
-) -> Certificate:
-    """The certificate of a classifier as it is stored, or of w = 0 where that is better."""
-    chosen = _store(problem, chosen)
-    objective_error = _objective_error(problem, chosen)
-    _, enough = problem.constant_classifier
-    worse = _is_worse_than_nothing(problem, chosen, objective_error, enough)
-    if worse and (final or chosen.found.weight is not None):
-        chosen = _store(problem, _choose_nothing(problem, chosen.coef))
-        objective_error = _objective_error(problem, chosen)
-        worse = False
-    found = _certificate_of(problem, chosen, objective_error, bound, bound_error)
-    return replace(found, is_worse_than_nothing=worse)
+    def _balance(self, coef: FloatArray) -> FloatArray:
+        """Coefficients that sum to 0 over the classes, as those of the kernel as given must.
 
+        Seen from an anchor m, ``sum_i a_i y_i`` times phi(m) would belong to w otherwise, and no
+        sample has it.
+        """
+        signed = self.y * coef
+        for _ in range(2):
+            signed = signed - sum_with_error(signed)[0] / signed.size
+        return self.y * signed
 
-def _certificate_of(
-    problem: OWAProblem, chosen: _Choice, objective_error: float, bound: float, bound_error: float
-) -> Certificate:
-    """The certificate of a classifier, given a lower bound and how much too large it can be."""
-    floor = proven = -np.inf
-    if problem.is_definite and np.isfinite(bound - bound_error):
-        floor = bound - bound_error
-        proven = charged_bound(floor, objective_error, chosen.value)
-    return Certificate(
-        objective=chosen.value,
-        lower_bound=proven,
-        dual=chosen.coef,
-        intercept=chosen.intercept,
-        deviations=np.maximum(chosen.slack, 0.0),
-        weight=chosen.found.weight,
-        rounding=bound_error + objective_error,
-        objective_rounding=objective_error,
-        floor=floor,
-    )
+    def bound_of(self, feasible: FloatArray, found: Evaluation) -> tuple[float, float]:
+        """What a feasible point proves, and what that can be too large by."""
+        conjugate = self.loss.conjugate(feasible)
+        return _prove_bound(self.problem, feasible, float(feasible.sum()), conjugate, found)
+
+    def choose(self, found: Evaluation, coef: FloatArray, intercept: float) -> _Choice:
+        """A classifier with its slacks and its objective."""
+        slack = 1.0 - self.y * (found.scores + intercept)
+        value = _add_up(self.loss, found.squared_norm, slack)
+        return _Choice(found, coef, intercept, value, slack)
+
+    def _choose_nothing(self, coef: FloatArray) -> _Choice:
+        """w = 0 with the best intercept.
+
+        Where w is stored itself, the coefficients that it was given may stay for what they prove.
+        """
+        zeros = np.zeros(self.y.size)
+        intercept, _ = self.problem.constant_classifier
+        if self.problem.costs.convex:
+            intercept = self._best_intercept(zeros, intercept)
+        found = self.samples.evaluate(zeros)
+        return self.choose(found, coef if self.samples.keeps_weight else zeros, intercept)
+
+    def _best_intercept(self, scores: FloatArray, guess: float) -> float:
+        return best_intercept(scores, self.y, self.problem.costs, guess, loss=self.loss)
+
+    def _store(self, choice: _Choice) -> _Choice:
+        """The classifier with the intercept that the samples as they were given allow for."""
+        intercept = self.samples.store_intercept(choice.found.weight, choice.intercept)
+        if intercept == choice.intercept:
+            return choice
+        return self.choose(choice.found, choice.coef, intercept)
+
+    def _certify(self, chosen: _Choice, bound: tuple[float, float], final: bool) -> Certificate:
+        """The certificate of a classifier as it is stored, or of w = 0 where that is better."""
+        chosen = self._store(chosen)
+        error = self._objective_error(chosen)
+        worse = self._is_worse_than_nothing(chosen, error)
+        if worse and (final or chosen.found.weight is not None):
+            chosen = self._store(self._choose_nothing(chosen.coef))
+            return self.certificate_of(chosen, bound)
+        return replace(self.certificate_of(chosen, bound, error), is_worse_than_nothing=worse)
+
+    def _objective_error(self, chosen: _Choice) -> float:
+        """How far off rounding can have left the objective of a classifier as it is stored."""
+        found, intercept = chosen.found, chosen.intercept
+        error = found.score_error + 3.0 * UNIT * (1.0 + np.abs(found.scores) + abs(intercept))
+        error = error + self.samples.intercept_error(self.y * chosen.coef, intercept)
+        value = abs(chosen.value - 0.5 * found.squared_norm)
+        return 0.5 * found.norm_error + self.loss.rounding(chosen.slack, error, value)
+
+    def _is_worse_than_nothing(self, chosen: _Choice, objective_error: float) -> bool:
+        """Whether w = 0 is the better choice.
+
+        A classifier that rounding leaves in doubt whether it is better is not worth more.
+        """
+        _, enough = self.problem.constant_classifier
+        convex = self.problem.costs.convex and self.problem.is_definite
+        if chosen.found.weight is None and convex:
+            # Coefficients that prove their own bound are worth more than a last digit.
+            negligible = _WORTH_INFEASIBLE * max(1.0, enough)
+            in_doubt = 0.0 if objective_error <= negligible else objective_error
+            return not chosen.value + in_doubt <= enough * (1.0 + _WORTH_INFEASIBLE)
+        # w = 0 costs no proof, and says better than noise that it is 0.
+        return not chosen.value + objective_error <= enough * (1.0 - _NOISE)
+
+    def certificate_of(
+        self, chosen: _Choice, bound: tuple[float, float], objective_error: float | None = None
+    ) -> Certificate:
+        """The certificate of a classifier and a bound that can be too large by so much."""
+        error = self._objective_error(chosen) if objective_error is None else objective_error
+        value, bound_error = bound
+        floor = proven = -np.inf
+        if self.problem.is_definite and np.isfinite(value - bound_error):
+            floor = value - bound_error
+            proven = charged_bound(floor, error, chosen.value)
+        return Certificate(
+            objective=chosen.value,
+            lower_bound=proven,
+            dual=chosen.coef,
+            intercept=chosen.intercept,
+            deviations=np.maximum(chosen.slack, 0.0),
+            weight=chosen.found.weight,
+            rounding=bound_error + error,
+            objective_rounding=error,
+            floor=floor,
+        )
 
 
 def certificate(
@@ -618,9 +626,10 @@ def certificate(
         w = samples.weight_as_given(signed)
     found = samples.evaluate(signed) if w is None else samples.evaluate_weight(w)
     b = samples.intercept_as_moved(signed, w, float(intercept))
-    chosen = _choose(problem, found, coefficients, b)
-    feasible = feasible_dual(problem, coefficients, chosen.slack)
-    bound, bound_error = _bound_of(problem, feasible, samples.evaluate(signs * feasible))
-    objective_error = _objective_error(problem, chosen)
-    proof = _certificate_of(problem, chosen, objective_error, bound, bound_error)
-    return replace(proof, dual=feasible, intercept=float(intercept))
+    judging = _Judging(problem)
+    chosen = judging.choose(found, coefficients, b)
+    feasible = judging.make_feasible(coefficients, chosen.slack)
+    bound = judging.bound_of(feasible, samples.evaluate(signs * feasible))
+    return replace(
+        judging.certificate_of(chosen, bound), dual=feasible, intercept=float(intercept)
+    )

@@ -6,14 +6,13 @@ linear whatever the costs. Its minimisers form a point or an interval, whose mid
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.costs import Costs
-from owasvm.losses import LOSSES
+from owasvm.losses import RankedHinge, RankedLoss
 
 FloatArray = NDArray[np.float64]
 
@@ -29,10 +28,6 @@ _EQUAL = 1e-12
 # Deviations held at a time by the search in any order: 16 MB.
 _CHUNK = 2_000_000
 
-# Value of h and its derivative towards one side of a point: (b, side) with side -1.0 or 1.0.
-# The derivative is always with respect to b.
-_OneSided = Callable[[float, float], tuple[float, float]]
-
 
 class _Tangent(NamedTuple):
     """A point of the graph of h with a slope there."""
@@ -47,22 +42,13 @@ def _resolution_of(scores: FloatArray) -> float:
     return 4.0 * float(np.finfo(float).eps) * max(1.0, float(np.max(np.abs(scores))))
 
 
-def _derivatives(scores: FloatArray, y: FloatArray, costs: Costs, loss: str) -> _OneSided:
-    """Just to the right of b the deviations of the class -1 grow, to the left the others."""
-    ranked = LOSSES[loss](costs)
-    growing = {side: y * side < 0.0 for side in (-1.0, 1.0)}
-    resolution = _resolution_of(scores)
-
-    def one_sided(intercept: float, side: float) -> tuple[float, float]:
-        slack = 1.0 - y * (scores + intercept)
-        value, dual = ranked.subgradient(slack, growing[side], resolution)
-        return value, -float(y @ dual)
-
-    return one_sided
-
-
 def best_intercept(
-    scores: FloatArray, y: FloatArray, costs: Costs, guess: float = 0.0, *, loss: str = "hinge"
+    scores: FloatArray,
+    y: FloatArray,
+    costs: Costs,
+    guess: float = 0.0,
+    *,
+    loss: RankedLoss | None = None,
 ) -> float:
     """Minimiser of the loss over the intercept, for fixed scores and non-decreasing costs.
 
@@ -76,8 +62,8 @@ def best_intercept(
         Non-decreasing rank costs.
     guess : float, default=0.0
         Where to start; a good guess saves evaluations, the result does not depend on it.
-    loss : str, default="hinge"
-        One of :data:`owasvm.losses.LOSSES`.
+    loss : RankedLoss or None, default=None
+        The loss with these costs; the hinge by default.
 
     Returns
     -------
@@ -94,10 +80,8 @@ def best_intercept(
     >>> best_intercept(scores, y, RankCosts(4, "uniform", None))
     0.0
     """
-    one_sided = _derivatives(scores, y, costs, loss)
-    curved = LOSSES[loss].is_curved
-    flat, resolution = _FLAT * costs.total, _resolution_of(scores)
-    return _Search(one_sided, y - scores, flat, resolution, curved).minimiser(guess)
+    ranked = RankedHinge(costs) if loss is None else loss
+    return _Search(scores, y, ranked, _FLAT * costs.total).minimiser(guess)
 
 
 def global_intercept(scores: FloatArray, y: FloatArray, costs: FloatArray) -> float:
@@ -167,13 +151,12 @@ def middle_of_flat(scores: FloatArray, y: FloatArray, costs: Costs, intercept: f
     -------
     intercept : float
     """
-    one_sided = _derivatives(scores, y, costs, "hinge")
-    flat = _FLAT * costs.total
-    value, _ = one_sided(intercept, 1.0)
+    search = _Search(scores, y, RankedHinge(costs), _FLAT * costs.total)
+    value, _ = search.look_aside(intercept, 1.0)
     ends = [intercept, intercept]
     for index, side in enumerate((-1.0, 1.0)):
         for _ in range(_MAX_EVALUATIONS):
-            if abs(one_sided(ends[index], side)[1]) > flat:
+            if abs(search.look_aside(ends[index], side)[1]) > search.flat:
                 break
             distance = _next_bend(1.0 - y * (scores + ends[index]), y * side < 0.0)
             if not np.isfinite(distance):
@@ -182,7 +165,9 @@ def middle_of_flat(scores: FloatArray, y: FloatArray, costs: Costs, intercept: f
         else:
             return intercept
     middle = 0.5 * (ends[0] + ends[1])
-    return middle if one_sided(middle, 1.0)[0] <= value + _EQUAL * abs(value) else intercept
+    return (
+        middle if search.look_aside(middle, 1.0)[0] <= value + _EQUAL * abs(value) else intercept
+    )
 
 
 def _next_bend(deviations: FloatArray, growing: NDArray[np.bool_]) -> float:
@@ -205,24 +190,21 @@ def _next_bend(deviations: FloatArray, growing: NDArray[np.bool_]) -> float:
 class _Search:
     """Finds the minimisers of h from its one-sided derivatives.
 
-    `margins` are the intercepts that put a sample on the margin: the strong kinks of h, and most
-    often its minimiser is one of them. `flat` is the slope that counts as zero; a `curved` h is
-    not piecewise linear.
+    The intercepts that put a sample on the margin are the strong kinks of h; most often its
+    minimiser is one of them. `flat` is the slope that counts as zero.
     """
 
-    def __init__(
-        self,
-        one_sided: _OneSided,
-        margins: FloatArray,
-        flat: float,
-        resolution: float,
-        curved: bool,
-    ) -> None:
-        self._one_sided = one_sided
-        self._curved = curved
-        self._margins = margins
-        self._flat = flat
-        self._resolution = resolution
+    def __init__(self, scores: FloatArray, y: FloatArray, loss: RankedLoss, flat: float) -> None:
+        self._scores = scores
+        self._y = y
+        self._loss = loss
+        self._margins = y - scores
+        self.flat = flat
+        self._resolution = _resolution_of(scores)
+
+    def look_aside(self, where: float, side: float) -> tuple[float, float]:
+        """Value of h and its derivative towards one side of a point."""
+        return self._loss.slope(self._scores, self._y, where, side, self._resolution)
 
     def minimiser(self, guess: float) -> float:
         """The minimiser, or the midpoint of all."""
@@ -239,11 +221,11 @@ class _Search:
 
     def _look(self, where: float) -> tuple[int, _Tangent]:
         """On which side of `where` the minimisers lie (0: here), and the slope towards them."""
-        value, slope = self._one_sided(where, 1.0)
-        if slope < -self._flat:
+        value, slope = self.look_aside(where, 1.0)
+        if slope < -self.flat:
             return 1, _Tangent(where, value, slope)
-        value, slope = self._one_sided(where, -1.0)
-        return (-1 if slope > self._flat else 0), _Tangent(where, value, slope)
+        value, slope = self.look_aside(where, -1.0)
+        return (-1 if slope > self.flat else 0), _Tangent(where, value, slope)
 
     def _bracket(self, near: _Tangent, towards: float) -> tuple[_Tangent, _Tangent, int]:
         """Tangents on both sides of the minimisers, or a minimiser that was hit."""
@@ -279,7 +261,7 @@ class _Search:
                 where = float(np.partition(kinks, kinks.size // 2)[kinks.size // 2])
             elif evaluation % 4 != 0 and low.where < crossing < high.where:
                 where = crossing
-                if self._curved:
+                if self._loss.is_curved:
                     # Where the slopes, seen as a line, vanish: exact for a parabola.
                     where = low.where + width * low.slope / (low.slope - high.slope)
             side, tangent = self._look(where)
@@ -293,13 +275,13 @@ class _Search:
 
     def _flat_end(self, inside: _Tangent, towards: float) -> float:
         """End of the interval of minimisers on one side of a minimiser."""
-        if towards * self._one_sided(inside.where, towards)[1] > self._flat:
+        if towards * self.look_aside(inside.where, towards)[1] > self.flat:
             return inside.where
         reach = 1e-6
         while True:
             where = inside.where + towards * reach
-            value, slope = self._one_sided(where, -towards)
-            if towards * slope > self._flat:
+            value, slope = self.look_aside(where, -towards)
+            if towards * slope > self.flat:
                 break
             reach *= 100.0
             if reach > 1e12:
@@ -314,7 +296,7 @@ class _Search:
             where -= step
             if abs(step) <= self._resolution:
                 break
-            value, slope = self._one_sided(where, -towards)
-            if towards * slope <= self._flat:
+            value, slope = self.look_aside(where, -towards)
+            if towards * slope <= self.flat:
                 break
         return where

@@ -197,8 +197,7 @@ def owa_subgradient(deviations: ArrayLike, weights: ArrayLike) -> FloatArray:
     values = _as_vector("deviations", deviations)
     rank_weights = _as_rank_weights(weights)
     _check_lengths("deviations", values, "weights", rank_weights)
-    loss = RankedHinge(PlainCosts(rank_weights))
-    return loss.subgradient(values, np.zeros(values.size, dtype=np.bool_), 0.0)[1]
+    return RankedHinge(PlainCosts(rank_weights)).subgradient(values)
 
 
 def _prox_and_dual(

@@ -103,16 +103,21 @@ class RankedLoss(ProximalLoss, Protocol):
     def excess(self, dual: FloatArray) -> float:
         """Factor by which a non-negative point exceeds the dual set, at most 1 inside."""
 
-    def subgradient(
-        self, slack: FloatArray, growing: NDArray[np.bool_], resolution: float
-    ) -> tuple[float, FloatArray]:
-        """``Phi(slack)`` and the subgradient that holds when some slacks grow, the others fall.
+    def subgradient(self, slack: FloatArray) -> FloatArray:
+        """A point of the dual set with ``Phi(slack) + Phi*(point) = point'slack``."""
 
-        Growing slacks rank above those they tie with, and count from ``-resolution`` on.
+    def slope(
+        self, scores: FloatArray, y: FloatArray, intercept: float, side: float, resolution: float
+    ) -> tuple[float, float]:
+        """``Phi`` at an intercept, and its derivative to the right (side 1) or the left (-1).
+
+        Just to the right of b the deviations of the class -1 grow and those of the class +1 fall,
+        to the left the other way round. The growing ones rank above those they tie with, and count
+        even at deviation 0, up to `resolution`. The derivative is always with respect to b.
         """
 
-    def rounding(self, slack: FloatArray, error: FloatArray) -> float:
-        """How much ``Phi`` changes at most when slacks change by at most `error`."""
+    def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:
+        """What `value`, computed as ``Phi(slack)``, is off by when slacks are off by `error`."""
 
     def constant_intercepts(self, y: FloatArray) -> tuple[float, ...]:
         """Intercepts of which one is best for w = 0."""

@@ -6,6 +6,7 @@ It is positively homogeneous, so its conjugate is 0 on the dual set P(c) of :mod
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -28,30 +29,64 @@ from owasvm.rounding import accumulated
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["GroupedLoss", "OffsetHinge", "RankedHinge", "order_with_growing"]
+__all__ = ["GroupedLoss", "OffsetHinge", "RankedHinge", "order_along"]
 
 
 @njit(cache=True)
-def order_with_growing(
-    slack: FloatArray, growing: NDArray[np.bool_], resolution: float, workspace: Workspace
+def order_along(
+    scores: FloatArray,
+    y: FloatArray,
+    intercept: float,
+    side: float,
+    resolution: float,
+    workspace: Workspace,
 ) -> int:
-    """Overwrites ``keys`` and ``order`` of `workspace`: what counts when some slacks grow.
+    """Overwrites ``keys`` and ``order`` of `workspace`: deviations beside an intercept.
 
-    Positive slacks, largest first; the growing ones stand in front of those they tie with, since
-    they are written first and the sort is stable, and count even at 0, up to `resolution`.
-    Returns their number.
+    Largest first, as :meth:`~owasvm.losses.RankedLoss.slope` asks for: the growing ones stand in
+    front of those they tie with, since they are written first and the sort is stable. Returns
+    their number.
     """
     size = 0
-    for first in (True, False):
-        for i in range(slack.size):
-            if growing[i] == first:
-                value = slack[i]
-                if value > resolution or (first and value >= -resolution):
-                    workspace.keys[size] = max(value, 0.0)
+    for growing in (True, False):
+        for i in range(scores.size):
+            if (y[i] * side < 0.0) == growing:
+                deviation = 1.0 - y[i] * (scores[i] + intercept)
+                if deviation > resolution or (growing and deviation >= -resolution):
+                    workspace.keys[size] = max(deviation, 0.0)
                     workspace.order[size] = i
                     size += 1
     sort_descending(workspace, size)
     return size
+
+
+@njit(cache=True)
+def _slope_along(
+    scores: FloatArray,
+    y: FloatArray,
+    intercept: float,
+    side: float,
+    resolution: float,
+    ascending: FloatArray,
+    workspace: Workspace,
+) -> tuple[float, float]:
+    """Overwrites `workspace`; value and derivative of the hinge with one cost per rank."""
+    value = 0.0
+    slope = 0.0
+    for k in range(order_along(scores, y, intercept, side, resolution, workspace)):
+        cost = ascending[ascending.size - 1 - k]
+        value += cost * workspace.keys[k]
+        slope -= cost * y[workspace.order[k]]
+    return value, slope
+
+
+@njit(cache=True)
+def _sum_ranked(slack: FloatArray, ascending: FloatArray, workspace: Workspace) -> float:
+    """Overwrites `workspace`; the sum of positive slacks times costs by rank."""
+    total = 0.0
+    for k in range(sort_positive(slack, workspace)):
+        total += ascending[ascending.size - 1 - k] * workspace.keys[k]
+    return total
 
 
 class RankedHinge:
@@ -68,26 +103,33 @@ class RankedHinge:
     def __init__(self, costs: Costs) -> None:
         self._costs = costs
         self.mass = costs.sample_weight
-        self.mean_cost = costs.total / (
-            costs.n_samples if self.mass is None else float(self.mass.sum())
-        )
-        self._workspace = make_workspace(costs.n_samples)
+        self._ascending = np.empty(0) if self.mass is not None else costs.by_rank()
+        n_units = costs.n_samples if self.mass is None else float(self.mass.sum())
+        self.mean_cost = costs.total / n_units
+
+    @cached_property
+    def _workspace(self) -> Workspace:
+        return make_workspace(self._costs.n_samples)
 
     def value(self, slack: FloatArray) -> float:
+        if self.mass is None:
+            return float(_sum_ranked(slack, self._ascending, self._workspace))
         n_positive = sort_positive(slack, self._workspace)
         charged = self._costs.largest_first(self._workspace.order[:n_positive])
         return float(charged @ self._workspace.keys[:n_positive])
 
     def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
-        if self.mass is None:
-            arguments = (out.prox, out.dual, out.block, self._workspace)
-            out.n_blocks = prox_blocks(v, self._costs.by_rank(), 1.0 / penalty, *arguments)
+        workspace, mass = self._workspace, self.mass
+        if mass is None:
+            out.n_blocks = prox_blocks(
+                v, self._ascending, 1.0 / penalty, out.prox, out.dual, out.block, workspace
+            )
         else:
             n_positive = sort_positive(v, self._workspace)
             totals = self._costs.largest_first(self._workspace.order[:n_positive])
             out.n_blocks = prox_blocks_weighted(
                 v,
-                self.mass,
+                mass,
                 totals,
                 1.0 / penalty,
                 n_positive,
@@ -111,22 +153,31 @@ class RankedHinge:
     def excess(self, dual: FloatArray) -> float:
         return self._costs.excess(dual)
 
-    def subgradient(
-        self, slack: FloatArray, growing: NDArray[np.bool_], resolution: float
-    ) -> tuple[float, FloatArray]:
-        size = order_with_growing(slack, growing, resolution, self._workspace)
+    def subgradient(self, slack: FloatArray) -> FloatArray:
+        n_positive = sort_positive(slack, self._workspace)
+        order = self._workspace.order[:n_positive]
+        dual = np.zeros(slack.size)
+        dual[order] = self._costs.largest_first(order)
+        return dual
+
+    def slope(
+        self, scores: FloatArray, y: FloatArray, intercept: float, side: float, resolution: float
+    ) -> tuple[float, float]:
+        where = (scores, y, intercept, side, resolution)
+        if self.mass is None:
+            value, slope = _slope_along(*where, self._ascending, self._workspace)
+            return float(value), float(slope)
+        size = order_along(*where, self._workspace)
         order = self._workspace.order[:size]
         charged = self._costs.largest_first(order)
-        dual = np.zeros(slack.size)
-        dual[order] = charged
-        return float(charged @ self._workspace.keys[:size]), dual
+        return float(charged @ self._workspace.keys[:size]), -float(charged @ y[order])
 
-    def rounding(self, slack: FloatArray, error: FloatArray) -> float:
+    def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:
         near = slack > -error
         if not near.any():
             return 0.0
         charge = self._costs.largest_sum(int(near.sum()))
-        return charge * float(error[near].max()) + accumulated(slack.size + 2) * self.value(slack)
+        return charge * float(error[near].max()) + accumulated(slack.size + 2) * value
 
     def constant_intercepts(self, y: FloatArray) -> tuple[float, ...]:  # noqa: ARG002
         # The loss bends at these intercepts only.

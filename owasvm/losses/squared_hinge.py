@@ -33,7 +33,7 @@ from owasvm.losses._sorting import (
     sort_positive,
 )
 from owasvm.losses.base import ProxPoint
-from owasvm.losses.hinge import order_with_growing
+from owasvm.losses.hinge import order_along
 from owasvm.rounding import accumulated
 
 FloatArray = NDArray[np.float64]
@@ -176,23 +176,27 @@ class RankedSquaredHinge:
     def excess(self, dual: FloatArray) -> float:  # noqa: ARG002
         return 1.0
 
-    def subgradient(
-        self, slack: FloatArray, growing: NDArray[np.bool_], resolution: float
-    ) -> tuple[float, FloatArray]:
-        size = order_with_growing(slack, growing, resolution, self._workspace)
+    def subgradient(self, slack: FloatArray) -> FloatArray:
+        n_positive = sort_positive(slack, self._workspace)
+        order = self._workspace.order[:n_positive]
+        dual = np.zeros(slack.size)
+        dual[order] = 2.0 * self._costs.largest_first(order) * self._workspace.keys[:n_positive]
+        return dual
+
+    def slope(
+        self, scores: FloatArray, y: FloatArray, intercept: float, side: float, resolution: float
+    ) -> tuple[float, float]:
+        size = order_along(scores, y, intercept, side, resolution, self._workspace)
         order, keys = self._workspace.order[:size], self._workspace.keys[:size]
         pulls = self._costs.largest_first(order) * keys
-        dual = np.zeros(slack.size)
-        dual[order] = 2.0 * pulls
-        return float(pulls @ keys), dual
+        return float(pulls @ keys), -2.0 * float(pulls @ y[order])
 
-    def rounding(self, slack: FloatArray, error: FloatArray) -> float:
+    def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:
         near = slack > -error
         if not near.any():
             return 0.0
         number, off = int(near.sum()), float(error[near].max())
         charge = self._costs.largest_sum(number)
-        value = self.value(slack)
         # (u + e)^2 - u^2 = 2 u e + e^2, and by Cauchy and Schwarz the sum of c u is at most this.
         drift = 2.0 * off * np.sqrt(charge * value) + charge * off * off
         return float(drift) + accumulated(slack.size + 4) * value

@@ -127,7 +127,8 @@ class ActiveSet:
 
     def apply(self, vector: FloatArray) -> FloatArray:
         """Change `vector` in place: multiply by R."""
-        centre(vector, self.tie, self.offsets, self.shrink)
+        if self.offsets.size > 2:
+            centre(vector, self.tie, self.offsets, self.shrink)
         return vector
 
 
