@@ -595,8 +595,8 @@ def certificate(
     >>> model = OWASVC(kernel="linear").fit(X, y)
     >>> dual = np.zeros(40)
     >>> dual[model.support_] = model.dual_coef_[0]
-    >>> proof = certificate(X, y, "basic", 1.0, dual, model.intercept_[0], alpha=0.6)
-    >>> bool(proof.gap < 1e-6), bool(abs(proof.objective - model.objective_) < 1e-9)
+    >>> found = certificate(X, y, "basic", 1.0, dual, model.intercept_[0], alpha=0.6)
+    >>> bool(found.gap < 1e-6), bool(abs(found.objective - model.objective_) < 1e-9)
     (True, True)
     """
     if y is None or dual is None:

@@ -46,28 +46,28 @@ class OWAPath:
     solutions: tuple[tuple[Solution, ...], ...]
     classes: NDArray[Any]
 
-    def _collected(self, name: str) -> FloatArray:
+    def _collect(self, name: str) -> FloatArray:
         return np.array([[getattr(s, name) for s in row] for row in self.solutions])
 
     @property
     def objectives(self) -> FloatArray:
         """Objectives, shape (n_alphas, n_Cs)."""
-        return self._collected("objective")
+        return self._collect("objective")
 
     @property
     def lower_bounds(self) -> FloatArray:
         """Proven lower bounds, shape (n_alphas, n_Cs)."""
-        return self._collected("lower_bound")
+        return self._collect("lower_bound")
 
     @property
     def gaps(self) -> FloatArray:
         """Relative gaps, shape (n_alphas, n_Cs)."""
-        return self._collected("gap")
+        return self._collect("gap")
 
     @property
     def intercepts(self) -> FloatArray:
         """Intercepts, shape (n_alphas, n_Cs)."""
-        return self._collected("intercept")
+        return self._collect("intercept")
 
     @property
     def duals(self) -> FloatArray:
@@ -77,7 +77,7 @@ class OWAPath:
     @property
     def n_iters(self) -> FloatArray:
         """Iterations, shape (n_alphas, n_Cs)."""
-        return self._collected("n_iter")
+        return self._collect("n_iter")
 
 
 def fit_path(

@@ -1,6 +1,6 @@
 """What the classifiers share: validation, labels, sample weights, support vectors, prediction.
 
-The mathematics is elsewhere. A classifier turns its input into binary problems (one, or one a
+The mathematics is elsewhere. A classifier turns its input into binary problems (one, or one per
 class against the rest), has each of them solved, and keeps the results under scikit-learn's names.
 """
 
@@ -151,7 +151,7 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             the largest value is the predicted class.
         """
         check_is_fitted(self)
-        values = self._scores(self._validated_samples(X)) + self.intercept_
+        values = self._scores(self._validate_samples(X)) + self.intercept_
         return values.ravel() if self.classes_.size == 2 else values
 
     def predict(self, X: Samples) -> NDArray[Any]:
@@ -187,11 +187,11 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _scores(self, X: Samples) -> FloatArray:
-        """Decision values without intercept, one column a binary problem."""
+        """Decision values without intercept, one column per binary problem."""
 
-    def _validated_samples(self, X: Samples) -> Samples:
+    def _validate_samples(self, X: Samples) -> Samples:
         """Samples to predict."""
-        return _canonical(
+        return _make_canonical(
             validate_data(
                 self, X, accept_sparse=self._accepted_formats(), dtype=np.float64, reset=False
             )
@@ -211,7 +211,7 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_classification_targets(y)
         labels = np.asarray(y)
         mass = self._effective_weights(X, labels, sample_weight)
-        given = TrainingSet.of(_canonical(X), labels, mass)
+        given = TrainingSet.of(_make_canonical(X), labels, mass)
         self._check_samples(given)
         training = given.without_zero_weights(pairwise=self._is_precomputed)
         classes = training.classes
@@ -261,7 +261,7 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Keep the support vectors themselves, if prediction needs them."""
 
 
-def _canonical(X: Samples) -> Samples:
+def _make_canonical(X: Samples) -> Samples:
     """CSR matrices without repeated entries; the caller's matrix is not changed."""
     if not is_sparse(X) or X.has_canonical_format:
         return X
@@ -358,5 +358,5 @@ def weights_at(costs: Costs, signs: FloatArray, decision_values: FloatArray) -> 
 
 
 def for_user(values: list[Any]) -> Any:
-    """The value itself for two classes, an array with one row a class for more."""
+    """The value itself for two classes, an array with one row per class for more."""
     return values[0] if len(values) == 1 else np.array(values)

@@ -145,7 +145,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     Notes
     -----
     More than two classes are handled one against the rest. The first axis of ``coef_``,
-    ``intercept_``, ``dual_coef_`` and ``owa_weights_`` then has one row a class,
+    ``intercept_``, ``dual_coef_`` and ``owa_weights_`` then has one row per class,
     ``objective_``, ``lower_bound_``, ``gap_``, ``status_`` and ``n_iter_`` are arrays, and
     ``solution_`` is a list. ``support_`` holds every sample that supports any of the classes;
     ``dual_coef_`` is 0 where it does not support the class of that row, and ``n_support_`` counts

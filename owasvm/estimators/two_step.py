@@ -192,7 +192,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
 
     More than two classes are handled one against the rest: ``first_step_`` and ``second_step_``
     are lists then, ``objective_`` and ``n_iter_`` arrays, and ``order_`` and ``rank_weights_``
-    have one row a class.
+    have one row per class.
 
     Time and memory are those of two ``SVC`` fits at a tight tolerance; the induced orders other
     than ``"spread"`` add n_samples^2 distances, computed in blocks.
@@ -303,7 +303,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
             n_neighbors=self.n_neighbors,
             bandwidth=self.bandwidth,
             eps=self.eps,
-            min_samples=_checked_range(self.min_samples),
+            min_samples=_check_range(self.min_samples),
         )
         return induced_scores(self.order, X, mass, options, self._is_precomputed)
 
@@ -445,7 +445,7 @@ def _coefficients(svc: SVC) -> FloatArray:
     return (coefficients.toarray() if is_sparse(coefficients) else coefficients).ravel()
 
 
-def _checked_range(min_samples: ArrayLike) -> tuple[float, float]:
+def _check_range(min_samples: ArrayLike) -> tuple[float, float]:
     """The two ends of the fuzzy density of a core point."""
     ends = np.asarray(min_samples, dtype=np.float64)
     if ends.shape != (2,) or not 0.0 < ends[0] <= ends[1] < np.inf:

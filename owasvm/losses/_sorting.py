@@ -3,7 +3,7 @@
 Notation
 --------
 ===================  ===================================================================
-``v``                the point whose prox is taken, one entry a sample
+``v``                the point whose prox is taken, one entry per sample
 ``weights``          ascending positions: ``weights[k]`` meets the k-th smallest deviation;
                      non-decreasing weights make the loss convex
 ``x``                ``argmin_x 1/2 sum_i s_i (x_i - v_i)^2 + step * Phi(x)``

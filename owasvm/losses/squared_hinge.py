@@ -101,7 +101,7 @@ def _prox_squared(
 
 
 @njit(cache=True)
-def _pooled_conjugate(dual: FloatArray, costs: FloatArray) -> float:
+def _pool_conjugate(dual: FloatArray, costs: FloatArray) -> float:
     """``sum_B (sum a)^2 / (4 sum c)`` of entries in the order of their size."""
     tops = np.empty(dual.size)
     bottoms = np.empty(dual.size)
@@ -171,7 +171,7 @@ class RankedSquaredHinge:
 
     def conjugate(self, dual: FloatArray) -> float:
         order = np.argsort(-dual / self._masses, kind="stable")
-        return float(_pooled_conjugate(dual[order], self._costs.largest_first(order)))
+        return float(_pool_conjugate(dual[order], self._costs.largest_first(order)))
 
     def excess(self, dual: FloatArray) -> float:  # noqa: ARG002
         return 1.0

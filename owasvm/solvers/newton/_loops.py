@@ -29,7 +29,7 @@ def list_active(block: IntArray, n_blocks: int) -> tuple[IntArray, IntArray]:
 
 
 @njit(cache=True)
-def shifted_point(
+def shift_point(
     margin: FloatArray,
     scores: FloatArray,
     score_step: FloatArray,

@@ -41,7 +41,7 @@ from owasvm.samples import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vect
 from owasvm.solution import Solution
 from owasvm.solvers._clock import Clock
 from owasvm.solvers.newton._bracket import Bracket
-from owasvm.solvers.newton._loops import change_along, list_active, shifted_point
+from owasvm.solvers.newton._loops import change_along, list_active, shift_point
 from owasvm.solvers.newton.tuning import DEFAULT, Tuning
 
 FloatArray = NDArray[np.float64]
@@ -212,7 +212,7 @@ class _Inner:
     def _evaluate(self, step: float, iterate: Iterate, direction: _Direction) -> None:
         """Leave the trial point at a step along a direction."""
         task = self.task
-        shifted_point(
+        shift_point(
             task.margin,
             iterate.w.scores,
             direction.w.scores,
@@ -405,7 +405,7 @@ def minimise(
     with np.errstate(over="ignore", invalid="ignore"):
         for current in iterates(task, start):
             small = accuracy * max(1.0, abs(current.objective))
-            if current.gap <= small and _hidden(task, current) <= small:
+            if current.gap <= small and _bound_hidden_gain(task, current) <= small:
                 return _snapshot(current)
             if best is None or current.gap <= _WORTH_A_COPY * best.gap:
                 best = _snapshot(current)
@@ -415,7 +415,7 @@ def minimise(
     return start if best is None else best
 
 
-def _hidden(task: ConvexTask, iterate: Iterate) -> float:
+def _bound_hidden_gain(task: ConvexTask, iterate: Iterate) -> float:
     """What a free intercept could still gain, within a unit or its own size."""
     if task.fixed_intercept is not None:
         return 0.0
