@@ -33,7 +33,7 @@ X, y, _ = sample(60, 6, seed=3)
 X_test, y_test, is_group = sample(12_000, 1_200, seed=4)
 
 # %%
-# One model a share. ``alpha=1`` counts all deviations: the classical SVM. Every fit is exact, so
+# One model per share. ``alpha=1`` counts all deviations: the classical SVM. Every fit is exact, so
 # the differences come from the weights and not from the solver.
 
 shares = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0])

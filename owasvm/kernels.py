@@ -194,7 +194,7 @@ class Kernel:
             matrix.
         """
         if callable(self.function) or self.function == "precomputed":
-            return self._symmetric(X)[0]
+            return self._symmetrise(X)[0]
         if self.function == "rbf":
             return _gaussian_gram(X, self.gamma)[0]
         return self.between(X, None)
@@ -224,7 +224,7 @@ class Kernel:
             As :meth:`gram`.
         """
         if callable(self.function) or self.function == "precomputed":
-            values, asymmetry = self._symmetric(X)
+            values, asymmetry = self._symmetrise(X)
             roots = np.sqrt(np.maximum(values.diagonal(), 0.0))
             return KernelMatrix(values, np.sqrt(UNIT) * roots + np.sqrt(0.5 * asymmetry))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -233,22 +233,22 @@ class Kernel:
                 off = np.sqrt(_EXP_ROUNDINGS * UNIT + error)
                 return KernelMatrix(values, np.full(values.shape[0], off))
             if self._has_anchor(X):
-                return self._anchored(X)
+                return self._make_anchored(X)
             values = self.between(X, None)
             return KernelMatrix(values, self._rounding(X, values))
 
-    def _symmetric(self, X: Samples) -> tuple[FloatArray, float]:
+    def _symmetrise(self, X: Samples) -> tuple[FloatArray, float]:
         """Numbers that somebody else computed, symmetric, and how far from it they were."""
-        return _symmetric(X if self.function == "precomputed" else self.between(X, None))
+        return _symmetrise(X if self.function == "precomputed" else self.between(X, None))
 
     def _has_anchor(self, X: Samples) -> bool:
         return self.function == "poly" and self.coef0 >= 0.0 and not is_sparse(X)
 
-    def _anchored(self, X: FloatArray) -> KernelMatrix:
+    def _make_anchored(self, X: FloatArray) -> KernelMatrix:
         anchor = _Anchor(self, X.mean(axis=0))
-        values = self._finite(anchor.between(X, X))
+        values = self._check_finite(anchor.between(X, X))
         shifts = KernelShifts(anchor.shifts(X), anchor.value)
-        self._finite(np.atleast_2d(shifts.values + anchor.value))
+        self._check_finite(np.atleast_2d(shifts.values + anchor.value))
         _mirror(values)
         return KernelMatrix(values, anchor.rounding(X), shifts)
 
@@ -276,7 +276,7 @@ class Kernel:
             return True
         return None
 
-    def _finite(self, values: FloatArray) -> FloatArray:
+    def _check_finite(self, values: FloatArray) -> FloatArray:
         """The values, or an error that says how to keep them finite."""
         # Sums of rows find what is not finite faster than a look at every entry.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -307,7 +307,7 @@ class Kernel:
         """
         if callable(self.function):
             others = X if Z is None else Z
-            return _checked_values(self.function(X, others), (X.shape[0], others.shape[0]))
+            return _check_values(self.function(X, others), (X.shape[0], others.shape[0]))
         if self.function == "rbf":
             return _gaussian(X, X if Z is None else Z, self.gamma)[0]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -320,7 +320,7 @@ class Kernel:
                 degree=self.degree,
                 coef0=self.coef0,
             )
-        return self._finite(np.ascontiguousarray(values, dtype=np.float64))
+        return self._check_finite(np.ascontiguousarray(values, dtype=np.float64))
 
     def scores(self, X: Samples, centres: Samples, coef: FloatArray) -> FloatArray:
         """Return ``sum_j coef[k, j] * K(x_i, centres[j])`` for all i and k.
@@ -346,14 +346,14 @@ class Kernel:
         if n_centres == 0:
             return scores
         if self._has_anchor(centres) and not is_sparse(X):
-            return self._anchored_scores(X, centres, coef)
+            return self._score_anchored(X, centres, coef)
         for rows in _row_blocks(X.shape[0], n_centres):
             block = X[rows]
             values = block if self.function == "precomputed" else self.between(block, centres)
             scores[rows] = values @ coef.T
         return scores
 
-    def _anchored_scores(self, X: FloatArray, centres: FloatArray, coef: FloatArray) -> FloatArray:
+    def _score_anchored(self, X: FloatArray, centres: FloatArray, coef: FloatArray) -> FloatArray:
         """The scores seen from the mean of the centres, and what that leaves out."""
         with np.errstate(over="ignore", invalid="ignore"):
             anchor = _Anchor(self, centres.mean(axis=0))
@@ -362,7 +362,7 @@ class Kernel:
         shift = np.array([exact_dot(row, shifts) for row in coef])
         scores = np.empty((X.shape[0], coef.shape[0]))
         for rows in _row_blocks(X.shape[0], centres.shape[0]):
-            values = self._finite(anchor.between(X[rows], centres))
+            values = self._check_finite(anchor.between(X[rows], centres))
             scores[rows] = values @ coef.T
             # Coefficients sum to 0 but for rounding: few digits of K(x, m) are enough.
             scores[rows] += np.outer(anchor.at(X[rows]), total) + shift
@@ -384,7 +384,7 @@ class KernelShifts:
     values: FloatArray
     constant: float = 0.0
 
-    def moved(self, signed: FloatArray, intercept: float, sign: float) -> float:
+    def move(self, signed: FloatArray, intercept: float, sign: float) -> float:
         """``intercept + sign * sum_i signed_i K(x_i, m)``, rounded once."""
         factors = np.concatenate((self.values, np.full(signed.size, self.constant)))
         return exact_dot(sign * np.tile(signed, 2), factors, intercept)
@@ -614,7 +614,7 @@ def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def _checked_values(values: Any, shape: tuple[int, int]) -> FloatArray:
+def _check_values(values: Any, shape: tuple[int, int]) -> FloatArray:
     """What a callable returned, as a finite matrix of the right shape."""
     matrix = np.ascontiguousarray(
         values.toarray() if is_sparse(values) else values, dtype=np.float64
@@ -642,7 +642,7 @@ def _largest_asymmetry(gram: FloatArray) -> float:
     return largest
 
 
-def _symmetric(gram: FloatArray) -> tuple[FloatArray, float]:
+def _symmetrise(gram: FloatArray) -> tuple[FloatArray, float]:
     """The matrix itself, or its symmetric part where the halves differ by more than rounding.
 
     Beside it stands by how much they differ.

@@ -69,7 +69,7 @@ def _check_lengths(name: str, vector: FloatArray, other_name: str, other: FloatA
     """Refuse two vectors of different lengths."""
     if vector.size != other.size:
         raise ValueError(
-            f"{name} and {other_name} must have the same length, one entry a sample: "
+            f"{name} and {other_name} must have the same length, one entry per sample: "
             f"got {vector.size} and {other.size}."
         )
 

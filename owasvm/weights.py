@@ -39,7 +39,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from owasvm._jit import njit
 
-__all__ = ["FAMILIES", "is_convex", "owa_weights", "share_function", "weights_in_order"]
+__all__ = [
+    "FAMILIES",
+    "REGISTRY",
+    "Family",
+    "Slices",
+    "is_convex",
+    "owa_weights",
+    "share_function",
+    "weights_in_order",
+]
 
 FloatArray = NDArray[np.float64]
 Quantifier = Callable[..., Any]
@@ -49,42 +58,54 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-class _Slices:
+class Slices:
     """The samples as consecutive slices of [0, 1], the largest deviation beside 0.
 
     Slice k reaches from ``top[k + 1]`` to ``top[k]``. Amounts and distances to both ends are
     kept apart because they cannot be recovered from ``top`` without cancellation.
+
+    Parameters
+    ----------
+    top, bottom : ndarray of shape (n + 1,)
+        From 1 down to 0; ``1 - top``, from 0 up to 1.
+    amount : ndarray of shape (n,)
+        Sample weights.
+    total : float
+        Their sum S.
     """
 
-    top: FloatArray  # (n + 1,) from 1 down to 0
-    bottom: FloatArray  # (n + 1,) equals 1 - top, from 0 up to 1
-    amount: FloatArray  # (n,) sample weights
+    top: FloatArray
+    bottom: FloatArray
+    amount: FloatArray
     total: float
 
     @property
     def before(self) -> FloatArray:
+        """The end of each slice that is nearer to 0."""
         return self.top[1:]
 
     @property
     def after(self) -> FloatArray:
+        """The other end."""
         return self.top[:-1]
 
     @property
     def width(self) -> FloatArray:
+        """Share of the total sample weight."""
         return self.amount / self.total
 
 
-def _equal_slices(n: int) -> _Slices:
+def _equal_slices(n: int) -> Slices:
     """One slice of weight 1 for each of n samples."""
     positions = np.arange(n + 1, dtype=np.float64) / n
-    return _Slices(top=positions[::-1], bottom=positions, amount=np.ones(n), total=float(n))
+    return Slices(top=positions[::-1], bottom=positions, amount=np.ones(n), total=float(n))
 
 
-def _weighted_slices(amount: FloatArray) -> _Slices:
+def _weighted_slices(amount: FloatArray) -> Slices:
     """Slices of the given sizes, ascending order of deviation."""
     from_bottom = np.concatenate(([0.0], np.cumsum(amount)))
     from_top = np.concatenate(([0.0], np.cumsum(amount[::-1])))[::-1]
-    return _Slices(
+    return Slices(
         top=from_top / from_top[0],
         bottom=from_bottom / from_bottom[-1],
         amount=amount,
@@ -101,7 +122,7 @@ def _uniform_share(t: FloatArray, alpha: float) -> FloatArray:  # noqa: ARG001
     return t.copy()
 
 
-def _uniform_weights(slices: _Slices, alpha: float) -> FloatArray:  # noqa: ARG001
+def _uniform_weights(slices: Slices, alpha: float) -> FloatArray:  # noqa: ARG001
     return slices.amount.copy()
 
 
@@ -109,7 +130,7 @@ def _basic_share(t: FloatArray, alpha: float) -> FloatArray:
     return np.power(t, alpha)
 
 
-def _basic_weights(slices: _Slices, alpha: float) -> FloatArray:
+def _basic_weights(slices: Slices, alpha: float) -> FloatArray:
     # q^a - p^a = -q^a * expm1(a * log(p / q)), p = before, q = after
     if alpha == 1.0:
         return slices.amount.copy()
@@ -125,7 +146,7 @@ def _quadratic_share(t: FloatArray, alpha: float) -> FloatArray:
     return (1.0 - alpha) * root / (1.0 - alpha * root)
 
 
-def _quadratic_weights(slices: _Slices, alpha: float) -> FloatArray:
+def _quadratic_weights(slices: Slices, alpha: float) -> FloatArray:
     # 1 - a sqrt(q) = (1 - a) + a (1 - q) / (1 + sqrt(q)) keeps its digits when a and q near 1
     root = np.sqrt(slices.top)
     rest = (1.0 - alpha) + alpha * slices.bottom / (1.0 + root)
@@ -145,7 +166,7 @@ def _exponential_share(t: FloatArray, alpha: float) -> FloatArray:
     return np.expm1(-alpha * t) / math.expm1(-alpha)
 
 
-def _exponential_weights(slices: _Slices, alpha: float) -> FloatArray:
+def _exponential_weights(slices: Slices, alpha: float) -> FloatArray:
     # Below eps the weights equal 1 to the last digit; a negative exponent (max-entropy below
     # an orness of 1/2) is the mirror image, read from the smallest deviation.
     if abs(alpha) < _EPS:
@@ -165,7 +186,7 @@ def _trigonometric_share(t: FloatArray, alpha: float) -> FloatArray:
     return np.arcsin(alpha * t) / math.asin(alpha)
 
 
-def _trigonometric_weights(slices: _Slices, alpha: float) -> FloatArray:
+def _trigonometric_weights(slices: Slices, alpha: float) -> FloatArray:
     # The angle between two points of the circle, from its sine (rationalised) and cosine.
     if alpha < _ARCSIN_IS_LINEAR:
         return slices.amount.copy()
@@ -183,7 +204,7 @@ def _superquantile_share(t: FloatArray, alpha: float) -> FloatArray:
     return np.minimum(t / alpha, 1.0)
 
 
-def _superquantile_weights(slices: _Slices, alpha: float) -> FloatArray:
+def _superquantile_weights(slices: Slices, alpha: float) -> FloatArray:
     inside = np.clip(alpha - slices.before, 0.0, slices.width)
     return np.where(slices.after <= alpha, slices.amount, slices.total * inside) / alpha
 
@@ -192,7 +213,7 @@ def _trimmed_share(t: FloatArray, alpha: float) -> FloatArray:
     return np.clip((t - alpha) / (1.0 - alpha), 0.0, 1.0)
 
 
-def _trimmed_weights(slices: _Slices, alpha: float) -> FloatArray:
+def _trimmed_weights(slices: Slices, alpha: float) -> FloatArray:
     kept = 1.0 - alpha
     inside = np.clip(kept - slices.bottom[:-1], 0.0, slices.width)
     return np.where(slices.bottom[1:] <= kept, slices.amount, slices.total * inside) / kept
@@ -205,7 +226,7 @@ def _olympic_share(t: FloatArray, alpha: float) -> FloatArray:
     return np.clip((t - 0.5) / max(alpha, _SMALLEST_MIDDLE) + 0.5, 0.0, 1.0)
 
 
-def _olympic_weights(slices: _Slices, alpha: float) -> FloatArray:
+def _olympic_weights(slices: Slices, alpha: float) -> FloatArray:
     # Distances from the centre, exact where the shares from both ends are.
     half = 0.5 * max(alpha, _SMALLEST_MIDDLE)
     centred = 0.5 * (slices.top - slices.bottom)
@@ -216,13 +237,25 @@ def _olympic_weights(slices: _Slices, alpha: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Family:
-    """A named family: the range of alpha, in words and as a test, and its formulas."""
+class Family:
+    """A named family.
+
+    Parameters
+    ----------
+    range_text : str
+        The range of alpha, in words.
+    accepts : callable
+        Whether an alpha lies in it.
+    share : callable
+        ``G(t)`` of points t and alpha.
+    weights : callable
+        ``S * (G(after) - G(before))`` of :class:`Slices` and alpha, without cancellation.
+    """
 
     range_text: str
     accepts: Callable[[float], bool]
     share: Callable[[FloatArray, float], FloatArray]
-    weights: Callable[[_Slices, float], FloatArray]
+    weights: Callable[[Slices, float], FloatArray]
 
 
 _OPEN, _HALF_OPEN, _POSITIVE = "0 < alpha < 1", "0 < alpha <= 1", "alpha > 0"
@@ -240,23 +273,25 @@ def _is_positive(alpha: float) -> bool:
     return alpha > 0.0
 
 
-_REGISTRY: dict[str, _Family] = {
-    "uniform": _Family("any alpha", math.isfinite, _uniform_share, _uniform_weights),
-    "basic": _Family(_POSITIVE, _is_positive, _basic_share, _basic_weights),
-    "quadratic": _Family(_OPEN, _is_inside_unit, _quadratic_share, _quadratic_weights),
-    "exponential": _Family(_POSITIVE, _is_positive, _exponential_share, _exponential_weights),
-    "trigonometric": _Family(
+#: The families by name. One more line here makes a family known to all estimators.
+REGISTRY: dict[str, Family] = {
+    "uniform": Family("any alpha", math.isfinite, _uniform_share, _uniform_weights),
+    "basic": Family(_POSITIVE, _is_positive, _basic_share, _basic_weights),
+    "quadratic": Family(_OPEN, _is_inside_unit, _quadratic_share, _quadratic_weights),
+    "exponential": Family(_POSITIVE, _is_positive, _exponential_share, _exponential_weights),
+    "trigonometric": Family(
         _HALF_OPEN, _is_in_unit_with_one, _trigonometric_share, _trigonometric_weights
     ),
-    "superquantile": _Family(
+    "superquantile": Family(
         _HALF_OPEN, _is_in_unit_with_one, _superquantile_share, _superquantile_weights
     ),
-    "trimmed": _Family(_OPEN, _is_inside_unit, _trimmed_share, _trimmed_weights),
-    "max-entropy": _Family(_OPEN, _is_inside_unit, _exponential_share, _exponential_weights),
-    "olympic": _Family(_HALF_OPEN, _is_in_unit_with_one, _olympic_share, _olympic_weights),
+    "trimmed": Family(_OPEN, _is_inside_unit, _trimmed_share, _trimmed_weights),
+    "max-entropy": Family(_OPEN, _is_inside_unit, _exponential_share, _exponential_weights),
+    "olympic": Family(_HALF_OPEN, _is_in_unit_with_one, _olympic_share, _olympic_weights),
 }
 
-FAMILIES: tuple[str, ...] = tuple(_REGISTRY)
+#: Names of the families that come with the package.
+FAMILIES: tuple[str, ...] = tuple(REGISTRY)
 
 
 @dataclass(frozen=True)
@@ -267,17 +302,17 @@ class _NamedShare:
     shape: float
 
     def __call__(self, t: ArrayLike) -> FloatArray:
-        points = _checked_points(t)
-        shares = _REGISTRY[self.family].share(points, self.shape)
+        points = _check_points(t)
+        shares = REGISTRY[self.family].share(points, self.shape)
         # Scalar and array functions may round differently, which shows at G(0) = 0, G(1) = 1.
         inside = (points > 0.0) & (points < 1.0)
         return np.where(inside, np.clip(shares, 0.0, 1.0), points)
 
-    def weights(self, slices: _Slices) -> FloatArray:
+    def weights(self, slices: Slices) -> FloatArray:
         """S * (G(after) - G(before)) of every slice, without cancellation."""
         # Empty slices at the end 0 divide 0 by 0; logarithms of 0 are meant.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            weights = _REGISTRY[self.family].weights(slices, self.shape)
+            weights = REGISTRY[self.family].weights(slices, self.shape)
         # So do slices whose share of the total is below the smallest number.
         return np.where((slices.amount > 0.0) & (slices.after > 0.0), weights, 0.0)
 
@@ -289,11 +324,11 @@ class _QuantifierShare:
     quantifier: Quantifier
 
     def __call__(self, t: ArrayLike) -> FloatArray:
-        points = _checked_points(t)
+        points = _check_points(t)
         # The ends join every evaluation: they scale G, and two points or more make a
         # scalar-only callable fail on arrays instead of accepting an array of length 1.
         where = np.concatenate((points.ravel(), [0.0, 1.0]))
-        values = _evaluated(self.quantifier, where)
+        values = _evaluate(self.quantifier, where)
         if not np.all(np.isfinite(values)):
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
             raise ValueError(
@@ -313,7 +348,7 @@ class _QuantifierShare:
         return np.clip(shares[:-2], 0.0, 1.0).reshape(points.shape)
 
 
-def _checked_points(t: ArrayLike) -> FloatArray:
+def _check_points(t: ArrayLike) -> FloatArray:
     """Points of [0, 1] as an array."""
     points = np.asarray(t, dtype=np.float64)
     if not np.all((points >= 0.0) & (points <= 1.0)):
@@ -321,7 +356,7 @@ def _checked_points(t: ArrayLike) -> FloatArray:
     return points
 
 
-def _evaluated(quantifier: Quantifier, where: FloatArray) -> FloatArray:
+def _evaluate(quantifier: Quantifier, where: FloatArray) -> FloatArray:
     """Values of a quantifier that may or may not accept arrays."""
     try:
         values = np.asarray(quantifier(where.copy()), dtype=np.float64)
@@ -348,11 +383,11 @@ def _check_non_decreasing(where: FloatArray, shares: FloatArray, slack: float) -
         )
 
 
-def _checked_alpha(family: str, alpha: float | None) -> float:
+def _check_alpha(family: str, alpha: float | None) -> float:
     """Alpha as a float inside the range of the family."""
     if family == "uniform":
         return 1.0
-    known = _REGISTRY[family]
+    known = REGISTRY[family]
     expected = f"family {family!r} needs a number with {known.range_text}"
     if alpha is None:
         raise ValueError(f"alpha is missing: {expected}.")
@@ -364,16 +399,16 @@ def _checked_alpha(family: str, alpha: float | None) -> float:
     return value
 
 
-def _checked_family(family: object) -> str:
-    if not isinstance(family, str) or family not in _REGISTRY:
+def _check_family(family: object) -> str:
+    if not isinstance(family, str) or family not in REGISTRY:
         raise ValueError(
-            f"Unknown weight family {family!r}; use one of {', '.join(FAMILIES)}, "
+            f"Unknown weight family {family!r}; use one of {', '.join(REGISTRY)}, "
             "a callable quantifier on [0, 1], or an array of weights."
         )
     return family
 
 
-def _checked_total(total: float | None) -> float:
+def _check_total(total: float | None) -> float:
     if total is None:
         raise ValueError(
             "total is missing: family 'max-entropy' depends on the total sample weight; "
@@ -486,10 +521,10 @@ def share_function(
     """
     if callable(family):
         return _QuantifierShare(family)
-    name = _checked_family(family)
-    shape = _checked_alpha(name, alpha)
+    name = _check_family(family)
+    shape = _check_alpha(name, alpha)
     if name == "max-entropy":
-        shape = _max_entropy_rate(shape, _checked_total(total))
+        shape = _max_entropy_rate(shape, _check_total(total))
     return _NamedShare(name, shape)
 
 
@@ -571,11 +606,11 @@ def owa_weights(
     >>> owa_weights(4, [0, 1, 1, 2])
     array([0., 1., 1., 2.])
     """
-    count = _checked_count(n)
+    count = _check_count(n)
     if isinstance(family, str) or callable(family):
         share = share_function(family, alpha, total=count)
-        return _weights_of_slices(share, _equal_slices(count))
-    return _normalised(_checked_vector(family, "weights", count))
+        return _weigh_slices(share, _equal_slices(count))
+    return _normalise(_check_vector(family, "weights", count))
 
 
 def weights_in_order(share: Share, sample_weight: ArrayLike) -> FloatArray:
@@ -618,15 +653,15 @@ def weights_in_order(share: Share, sample_weight: ArrayLike) -> FloatArray:
     >>> owa_weights(4, "basic", 0.5).round(3)
     array([0.536, 0.636, 0.828, 2.   ])
     """
-    amount = _checked_vector(sample_weight, "sample_weight", None)
+    amount = _check_vector(sample_weight, "sample_weight", None)
     # The unit of the sample weights does not matter; a power of two changes it without rounding,
     # and weights near the ends of the range of doubles neither vanish nor overflow on the way.
     _, exponent = math.frexp(float(amount.max()))
     scaled = np.ldexp(amount, -exponent)
-    return np.ldexp(_weights_of_slices(share, _weighted_slices(scaled)), exponent)
+    return np.ldexp(_weigh_slices(share, _weighted_slices(scaled)), exponent)
 
 
-def _weights_of_slices(share: Share, slices: _Slices) -> FloatArray:
+def _weigh_slices(share: Share, slices: Slices) -> FloatArray:
     """Weights of slices, scaled so that they sum to the total."""
     if isinstance(share, _NamedShare):
         weights = share.weights(slices)
@@ -637,7 +672,7 @@ def _weights_of_slices(share: Share, slices: _Slices) -> FloatArray:
     return weights * (slices.total / float(weights.sum()))
 
 
-def _checked_count(n: int) -> int:
+def _check_count(n: int) -> int:
     if isinstance(n, bool | np.bool_):
         raise TypeError(f"n={n!r} must be a whole number of samples.")
     try:
@@ -649,7 +684,7 @@ def _checked_count(n: int) -> int:
     return count
 
 
-def _checked_vector(values: ArrayLike, name: str, length: int | None) -> FloatArray:
+def _check_vector(values: ArrayLike, name: str, length: int | None) -> FloatArray:
     """A float vector of finite, non-negative numbers that are not all zero."""
     try:
         vector = np.array(values, dtype=np.float64)
@@ -672,7 +707,7 @@ def _checked_vector(values: ArrayLike, name: str, length: int | None) -> FloatAr
     return vector
 
 
-def _normalised(vector: FloatArray) -> FloatArray:
+def _normalise(vector: FloatArray) -> FloatArray:
     """Scale to mean 1; the division by the largest entry keeps the sum from overflowing."""
     scaled = vector / vector.max()
     return scaled * (scaled.size / float(scaled.sum()))

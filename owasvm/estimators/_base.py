@@ -26,7 +26,7 @@ from owasvm.costs import Costs
 from owasvm.kernels import KERNELS, Kernel, KernelFunction, is_sparse
 from owasvm.loss import hinge_deviations
 from owasvm.preparation import TrainingSet
-from owasvm.weights import FAMILIES, Quantifier
+from owasvm.weights import REGISTRY, Quantifier
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -89,7 +89,8 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
-        "weights": [StrOptions(set(FAMILIES)), callable, "array-like"],
+        # The keys are those at the time of the fit.
+        "weights": [StrOptions(REGISTRY.keys()), callable, "array-like"],
         "alpha": [Interval(Real, None, None, closed="neither"), None],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "class_weight": [StrOptions({"balanced"}), dict, None],

@@ -58,7 +58,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseOWAClassifier._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [StrOptions(LOSSES.keys())],
         "solver": [str],
         "solver_options": [dict, None],
         "mip_gap": [Interval(Real, 0.0, None, closed="left")],

@@ -188,13 +188,13 @@ class KernelSamples(ABC):
         return self._shift_intercept(coef, intercept, 1.0)
 
     def _shift_intercept(self, coef: FloatArray, intercept: float, sign: float) -> float:
-        return intercept if self._shifts is None else self._shifts.moved(coef, intercept, sign)
+        return intercept if self._shifts is None else self._shifts.move(coef, intercept, sign)
 
     def intercept_error(self, coef: FloatArray, intercept: float) -> float:
         """That of the shift, and of a sum of coefficients that is not quite 0."""
         if self._shifts is None:
             return 0.0
-        given = self._shifts.moved(coef, intercept, -1.0)
+        given = self._shifts.move(coef, intercept, -1.0)
         total, error = sum_with_error(coef)
         sizes = np.abs(self._shifts.values)
         return float(
