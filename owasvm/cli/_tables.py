@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.cli._errors import UsageError, listing, one_line, what_there_is
 from owasvm.cli._labels import as_labels
 from owasvm.cli._numbers import LARGEST_NUMBER, TOO_LARGE
 from owasvm.cli._sources import Source
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import numpy as np

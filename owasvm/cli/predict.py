@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
-from owasvm._files import replaced
 from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
 from owasvm.cli._errors import UsageError, check_output
 from owasvm.cli._matching import Matched, match
 from owasvm.cli._sources import in_words, size
 from owasvm.cli._svmlight import is_sparse
+from owasvm.extras import require
+from owasvm.files import replace_file
 from owasvm.persistence import MAX_BYTES as MAX_MODEL_BYTES
 
 if TYPE_CHECKING:
@@ -207,5 +207,5 @@ def _write(columns: dict[str, Any], output: str) -> None:
         frame.to_parquet(buffer, index=False, engine="pyarrow")
     else:
         buffer.write(frame.to_csv(index=False, lineterminator="\n").encode())
-    with replaced(output) as stream:
+    with replace_file(output) as stream:
         stream.write(buffer.getbuffer())

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.experiments.plan import ORDER, Chain, FitOptions
 from owasvm.experiments.protocol import Data
 from owasvm.experiments.workers import ignore_interrupts, prepare_worker, software_versions
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     from owasvm.experiments.chains import CellResult

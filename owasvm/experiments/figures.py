@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm._extras import require
 from owasvm.experiments import paper
 from owasvm.experiments.statistics import PowerLaw, fit_power_law
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd

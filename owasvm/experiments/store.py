@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.experiments.schema import COLUMNS, FILE_NAME, HISTORY, KEY, REALS, SCHEMA, Cell
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd

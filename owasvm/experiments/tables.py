@@ -19,10 +19,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from owasvm._extras import require
 from owasvm.experiments import paper
 from owasvm.experiments.protocol import GRIDS, Grid
 from owasvm.experiments.store import FILE_NAME
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.models.backends._program import FloatArray, IntArray, MixedIntegerProgram
+from owasvm.models.backends.program import FloatArray, IntArray, MixedIntegerProgram
 from owasvm.models.bounds import DeviationBounds
 
 __all__ = ["Ordering", "add_ordering", "ordering_point"]

@@ -52,7 +52,7 @@ from owasvm.models._start import (
     with_best_intercept,
 )
 from owasvm.models.backends import BackendError, chosen
-from owasvm.models.backends._program import MixedIntegerProgram, MixedIntegerResult
+from owasvm.models.backends.program import MixedIntegerProgram, MixedIntegerResult
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers.contract import Settings, Solver

@@ -37,9 +37,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from owasvm.models._convex import Formulation, solve_formulation
 from owasvm.models._data import coordinates, require_convex
 from owasvm.models.backends.cvxpy_ import import_cvxpy
+from owasvm.models.convex import Formulation, solve_formulation
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 

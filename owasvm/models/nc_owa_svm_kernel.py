@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from owasvm.models import algorithm1
 from owasvm.models._data import coordinates, gram_matrix, rank_costs
 from owasvm.models._ordering import add_ordering, ordering_point
-from owasvm.models.backends._program import MixedIntegerProgram
+from owasvm.models.backends.program import MixedIntegerProgram
 from owasvm.models.bounds import DeviationBounds
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution

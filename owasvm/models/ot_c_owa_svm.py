@@ -33,9 +33,9 @@ from typing import Any
 
 import numpy as np
 
-from owasvm.models._convex import Formulation, as_solver, solve_formulation
 from owasvm.models._data import coordinates, require_convex
 from owasvm.models.backends.cvxpy_ import import_cvxpy
+from owasvm.models.convex import Formulation, as_solver, solve_formulation
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 

@@ -9,7 +9,7 @@ import pytest
 from owasvm.models import BackendError, MissingBackendError, available, bounds, nc_owa_svm
 from owasvm.models.algorithm1 import _search
 from owasvm.models.backends import BACKENDS, chosen
-from owasvm.models.backends._program import MixedIntegerProgram
+from owasvm.models.backends.program import MixedIntegerProgram
 from tests.models.instances import general, general_weights, make
 from tests.oracles import enumerate_owa_svm
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.experiments import paper
 from owasvm.experiments.protocol import N_INNER_FOLDS
 from owasvm.experiments.statistics import compare_folds, holm
 from owasvm.experiments.tables import PARAMETERS, best_parameters
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.experiments import paper
 from owasvm.experiments.tables import GRID, PARAMETERS, best_parameters
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from owasvm._extras import require
 from owasvm.experiments.report.symbols import ALPHA, DASH, MINUS, SCRIPT_L, SIGMA, TIMES
 from owasvm.experiments.report.table import MARKS, Cell, Column, Table, plain, to_csv
+from owasvm.extras import require
 
 __all__ = ["FORMATS", "render_page", "render_table"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from owasvm.models.backends import BACKENDS, BackendError
-from owasvm.models.backends._program import (
+from owasvm.models.backends.program import (
     FloatArray,
     MixedIntegerProgram,
     MixedIntegerResult,

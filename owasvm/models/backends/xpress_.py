@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from owasvm.models.backends import BACKENDS, BackendError
-from owasvm.models.backends._program import (
+from owasvm.models.backends.program import (
     FloatArray,
     MixedIntegerProgram,
     MixedIntegerResult,

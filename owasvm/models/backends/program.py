@@ -32,7 +32,7 @@ class MixedIntegerProgram:
     Examples
     --------
     >>> import numpy as np
-    >>> from owasvm.models.backends._program import MixedIntegerProgram
+    >>> from owasvm.models.backends.program import MixedIntegerProgram
     >>> program = MixedIntegerProgram()
     >>> x = program.variables("x", 2)
     >>> z = program.variables("z", 2, binary=True)
