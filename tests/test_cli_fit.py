@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 import owasvm
 from owasvm import OWASVC, LinearOWASVC, TwoStepOWASVC, cli, persistence
 from owasvm.cli import _options, main
-from owasvm.cli._tables import guessed_separator
+from owasvm.cli._tables import guess_separator
 from owasvm.kernels import KERNELS
 from owasvm.solvers import SOLVERS
 from owasvm.weights import FAMILIES
@@ -351,8 +351,8 @@ def test_labels_keep_their_kind(capsys):
         ("", None),
     ],
 )
-def test_guessed_separator(text, separator):
-    assert guessed_separator(text) == separator
+def test_guess_separator(text, separator):
+    assert guess_separator(text) == separator
 
 
 # ------------------------------------------------------------------------------------- predict

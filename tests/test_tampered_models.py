@@ -339,7 +339,7 @@ def test_bomb_is_refused_before_it_goes_off(saved, monkeypatch):
                 for _ in range(64):
                     stream.write(bytes(2**24))
     assert saved.stat().st_size < 4_000_000
-    monkeypatch.setattr(_archive, "_unpacked", None)
+    monkeypatch.setattr(_archive, "_unpack", None)
     for read in (persistence.load, persistence.read_metadata):
         with pytest.raises(ModelFileError, match=r"would unpack to 32\d{8} bytes, 1073741824 are"):
             read(saved)

@@ -35,18 +35,9 @@ _DATA: dict[str, Data] = {}
 
 
 def run_on_dask(job: Job) -> list[str]:
-    """Compute the chains of a job on a cluster.
+    """Compute the chains of a job on a cluster; reasons of chains that stopped before their end.
 
-    Parameters
-    ----------
-    job : Job
-        What to compute; ``job.scheduler`` is the address of the cluster, None for processes of
-        this machine.
-
-    Returns
-    -------
-    errors : list of str
-        Chains that stopped at a cell that could not be computed.
+    ``job.scheduler`` is the address of the cluster, None for processes of this machine.
     """
     with _client(job) as client:
         plugin = _plugin(dict(job.plan.data), is_ours=job.scheduler is None)

@@ -8,7 +8,6 @@ operating system with every transaction, so nothing is lost when processes are k
 
 from __future__ import annotations
 
-import json
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -207,11 +206,6 @@ class Store:
         """Return the facts about the run."""
         return dict(self._database.execute("SELECT key, value FROM meta ORDER BY key"))
 
-    def versions(self) -> dict[int, dict[str, str]]:
-        """Return the software versions by the number cells refer to."""
-        rows = self._database.execute("SELECT id, text FROM versions ORDER BY id")
-        return {number: json.loads(text) for number, text in rows}
-
     def frame(
         self, dataset: str | None = None, model: str | None = None, folds: str | None = None
     ) -> pd.DataFrame:
@@ -237,15 +231,6 @@ class Store:
             params=given,
         )
         return table.astype(dict.fromkeys(REALS, "float64"))
-
-    def orders(self) -> pd.DataFrame:
-        """Return the table ``orders``, sorted."""
-        pandas = require("pandas", "A table of the results")
-        table: pd.DataFrame = pandas.read_sql_query(
-            "SELECT dataset, fold, step_two, exact FROM orders ORDER BY dataset, fold",
-            self._database,
-        )
-        return table
 
     # -- chains -------------------------------------------------------------------------------
 
