@@ -165,7 +165,7 @@ def _libsvm(fold: Fold, C: float) -> _Svm:
 
 def _classical(fold: Fold, C: float) -> dict[str, Any]:
     svm = _libsvm(fold, C)
-    proof = certificate(
+    found = certificate(
         None if fold.is_kernel else fold.train,
         fold.y_train,
         "uniform",
@@ -177,9 +177,9 @@ def _classical(fold: Fold, C: float) -> dict[str, Any]:
     )
     return {
         **evaluate(fold.y_test, svm.values(fold.test)),
-        "objective": proof.objective,
-        "lower_bound": proof.lower_bound,
-        "gap": proof.gap,
+        "objective": found.objective,
+        "lower_bound": found.lower_bound,
+        "gap": found.gap,
         "status": str(svm.status),
         "solver": "libsvm",
         "convex": 1,

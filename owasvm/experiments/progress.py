@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from importlib import import_module
-from types import TracebackType
 from typing import Any
 
 __all__ = ["Progress"]
@@ -41,12 +40,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
