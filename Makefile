@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DOCS := $(VENV)/.installed-docs
 INSTALLED_EXPERIMENTS := $(VENV)/.installed-experiments
 
-# One thread a test worker: numerical libraries would otherwise start one a core each.
+# One thread per test worker: numerical libraries would otherwise start one per core each.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
@@ -48,10 +48,11 @@ $(INSTALLED_EXPERIMENTS): pyproject.toml
 test: $(INSTALLED) ## run the tests and doctests (WORKERS=2, ARGS= for pytest)
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-lint: $(INSTALLED) ## check style, formatting and who imports whom
+lint: $(INSTALLED) ## check style, formatting, who imports whom, private names
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/check_private_names.py owasvm
 
 format: $(INSTALLED) ## repair style and formatting where that is automatic
 	$(BIN)/python -m ruff check --fix .

@@ -11,6 +11,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 SCHEMA = "schema.json"
@@ -50,8 +51,7 @@ def read_card(data: bytes, max_bytes: int) -> Any:
     card : object
         Whatever the JSON text is.
     """
-    with zipfile.ZipFile(io.BytesIO(_with_few_members(data))) as archive:
-        sizes = _declared(archive, max_bytes)
+    with _open(data, max_bytes) as (archive, sizes):
         return _json(archive, CARD, sizes)
 
 
@@ -72,12 +72,11 @@ def check_archive(data: bytes, max_bytes: int) -> None:
     ValueError
         It is damaged.
     """
-    with zipfile.ZipFile(io.BytesIO(_with_few_members(data))) as archive:
-        sizes = _declared(archive, max_bytes)
+    with _open(data, max_bytes) as (archive, sizes):
         room = max_bytes - sum(sizes.values())
         expanded = dict(sizes)
         for name in sizes:
-            content = _unpacked(archive, name, sizes)
+            content = _unpack(archive, name, sizes)
             if content.startswith(_ZIP_STARTS):
                 inside = _check_arrays_inside(content, name, room)
                 room -= inside
@@ -126,10 +125,9 @@ def check_array_file(content: bytes, name: str) -> None:
 
 def _check_arrays_inside(data: bytes, name: str, max_bytes: int) -> int:
     """Check an archive of arrays inside the archive; how much it unpacks to."""
-    with zipfile.ZipFile(io.BytesIO(_with_few_members(data))) as archive:
-        sizes = _declared(archive, max_bytes)
+    with _open(data, max_bytes) as (archive, sizes):
         for inside in sizes:
-            content = _unpacked(archive, inside, sizes)
+            content = _unpack(archive, inside, sizes)
             if content.startswith(_ZIP_STARTS):
                 raise ValueError(f"{name} holds an archive inside an archive")
             if content.startswith(_ARRAY_START):
@@ -137,14 +135,16 @@ def _check_arrays_inside(data: bytes, name: str, max_bytes: int) -> int:
     return sum(sizes.values())
 
 
-def _with_few_members(data: bytes) -> bytes:
-    """The archive, if its directory is small; counted before it is read."""
+@contextmanager
+def _open(data: bytes, max_bytes: int) -> Iterator[tuple[zipfile.ZipFile, dict[str, int]]]:
+    """The archive and the sizes it declares; its members are counted before they are read."""
     if data.count(_DIRECTORY_ENTRY) > MAX_MEMBERS:
         raise TooLargeError(f"it has more than {MAX_MEMBERS} members")
-    return data
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        yield archive, _read_sizes(archive, max_bytes)
 
 
-def _declared(archive: zipfile.ZipFile, max_bytes: int) -> dict[str, int]:
+def _read_sizes(archive: zipfile.ZipFile, max_bytes: int) -> dict[str, int]:
     """The sizes that the directory declares, by name, if they are in order."""
     sizes: dict[str, int] = {}
     for info in archive.infolist():
@@ -164,7 +164,7 @@ def _declared(archive: zipfile.ZipFile, max_bytes: int) -> dict[str, int]:
     return sizes
 
 
-def _unpacked(archive: zipfile.ZipFile, name: str, sizes: dict[str, int]) -> bytes:
+def _unpack(archive: zipfile.ZipFile, name: str, sizes: dict[str, int]) -> bytes:
     """A member, read no further than its declared size."""
     if name not in sizes:
         raise ValueError(f"it has no {name}")
@@ -181,7 +181,7 @@ def _unpacked(archive: zipfile.ZipFile, name: str, sizes: dict[str, int]) -> byt
 
 
 def _json(archive: zipfile.ZipFile, name: str, sizes: dict[str, int]) -> Any:
-    return json.loads(_unpacked(archive, name, sizes))
+    return json.loads(_unpack(archive, name, sizes))
 
 
 def _check_references(schema: Any, sizes: dict[str, int], max_bytes: int) -> None:

@@ -7,7 +7,7 @@ here: types, shapes that belong together, finite numbers, indices within their m
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,14 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.svm import SVC
 from sklearn.svm._base import BaseLibSVM
 
-from owasvm.estimators._base import BaseOWAClassifier, KernelOWAClassifier
-from owasvm.estimators._exact import ExactOWAClassifier
-from owasvm.estimators.linear_owa_svc import LinearOWASVC
-from owasvm.estimators.two_step import TwoStepOWASVC
+from owasvm.estimators import OWASVC, LinearOWASVC, TwoStepOWASVC
 from owasvm.kernels import KERNELS, Kernel, is_sparse
 from owasvm.solution import Solution, Status
 
-# What scalers have learnt, one number a feature, and the parameter that makes them use it: without
-# it, what they have learnt may be None.
+Classifier: TypeAlias = OWASVC | LinearOWASVC | TwoStepOWASVC
+
+# What scalers have learnt, one number per feature, and the parameter that makes them use it:
+# without it, what they have learnt may be None.
 _SCALERS: dict[type, dict[str, str | None]] = {
     StandardScaler: {"mean_": "with_mean", "var_": "with_std", "scale_": "with_std"},
     MinMaxScaler: dict.fromkeys(("min_", "scale_", "data_min_", "data_max_", "data_range_")),
@@ -35,7 +34,7 @@ _SCALERS: dict[type, dict[str, str | None]] = {
 _PLAIN_LABELS = (str, int, float)
 
 
-def check_model(model: Any, classifier: BaseOWAClassifier, max_bytes: int) -> None:
+def check_model(model: Any, classifier: Classifier, max_bytes: int) -> None:
     """Refuse a model whose parts do not fit together or hold what cannot be computed with.
 
     Parameters
@@ -138,7 +137,7 @@ def _check_attribute_names(owner: Any) -> None:
             raise ValueError(f"{type(owner).__name__} has its method {name} overwritten")
 
 
-def _check_classifier(classifier: BaseOWAClassifier, max_bytes: int) -> None:
+def _check_classifier(classifier: Classifier, max_bytes: int) -> None:
     classifier._validate_params()
     n_features = _n_features(classifier)
     n_classes = _check_classes(classifier)
@@ -149,7 +148,7 @@ def _check_classifier(classifier: BaseOWAClassifier, max_bytes: int) -> None:
     _floats(classifier, "dual_coef_", (n_problems, n_support))
     if isinstance(classifier, LinearOWASVC):
         _floats(classifier, "coef_", (n_problems, n_features))
-    if isinstance(classifier, KernelOWAClassifier):
+    if isinstance(classifier, (OWASVC, TwoStepOWASVC)):
         _check_kernel(classifier)
         _check_support_vectors(classifier, n_support, n_features)
         is_unfolded = classifier.kernel == "linear" and is_sparse(classifier.support_vectors_)
@@ -160,7 +159,7 @@ def _check_classifier(classifier: BaseOWAClassifier, max_bytes: int) -> None:
     _check_certificates(classifier, n_problems, n_features)
 
 
-def _check_support(classifier: BaseOWAClassifier, n_classes: int) -> int:
+def _check_support(classifier: Classifier, n_classes: int) -> int:
     """Check the rows of the support vectors; their number."""
     support = _integers(classifier, "support_", None)
     if support.size and (support[0] < 0 or np.any(support[1:] <= support[:-1])):
@@ -171,7 +170,7 @@ def _check_support(classifier: BaseOWAClassifier, n_classes: int) -> int:
     return int(support.size)
 
 
-def _check_kernel(classifier: KernelOWAClassifier) -> None:
+def _check_kernel(classifier: OWASVC | TwoStepOWASVC) -> None:
     kernel = _attribute(classifier, "_kernel")
     if not isinstance(kernel, Kernel):
         raise ValueError(f"_kernel is a {type(kernel).__name__}, not a kernel")
@@ -186,7 +185,7 @@ def _check_kernel(classifier: KernelOWAClassifier) -> None:
 
 
 def _check_support_vectors(
-    classifier: KernelOWAClassifier, n_support: int, n_features: int
+    classifier: OWASVC | TwoStepOWASVC, n_support: int, n_features: int
 ) -> None:
     vectors = _attribute(classifier, "support_vectors_")
     if classifier.kernel == "precomputed":
@@ -201,7 +200,7 @@ def _check_support_vectors(
         _floats(classifier, "support_vectors_", (n_support, n_features))
 
 
-def _check_certificates(classifier: BaseOWAClassifier, n_problems: int, n_features: int) -> None:
+def _check_certificates(classifier: Classifier, n_problems: int, n_features: int) -> None:
     """Check what predictions do not use: weights, objective, solutions, steps."""
     _check_figure(classifier, "objective_", n_problems)
     _check_figure(classifier, "n_iter_", n_problems)
@@ -209,7 +208,7 @@ def _check_certificates(classifier: BaseOWAClassifier, n_problems: int, n_featur
     _check_number(_attribute(classifier, "fit_time_"), "fit_time_")
     if not isinstance(_attribute(classifier, "convex_"), (bool, np.bool_)):
         raise ValueError("convex_ is neither true nor false")
-    if isinstance(classifier, ExactOWAClassifier):
+    if isinstance(classifier, (OWASVC, LinearOWASVC)):
         # A bound may be minus infinity, where a solve was stopped before it had one.
         for name in ("lower_bound_", "gap_"):
             _check_figure(classifier, name, n_problems, finite=False)
@@ -324,11 +323,11 @@ def _check_feature_names(estimator: Any, n_features: int) -> None:
 
 
 def _parts(owner: Any, name: str, n_problems: int, types: tuple[type, ...]) -> list[Any]:
-    """The one object of two classes, or the list with one a class."""
+    """The one object of two classes, or the list with one per class."""
     value = _attribute(owner, name)
     parts = [value] if n_problems == 1 else value
     if not isinstance(parts, list) or len(parts) != n_problems:
-        raise ValueError(f"{name} is not a list with one entry a class")
+        raise ValueError(f"{name} is not a list with one entry per class")
     for part in parts:
         if not isinstance(part, types):
             raise ValueError(f"{name} holds a {type(part).__name__}")
@@ -336,7 +335,7 @@ def _parts(owner: Any, name: str, n_problems: int, types: tuple[type, ...]) -> l
 
 
 def _rows(n_problems: int) -> tuple[int | None, ...]:
-    """The shape of an array with one number a sample, one row a problem."""
+    """The shape of an array with one number per sample, one row per problem."""
     return (None,) if n_problems == 1 else (n_problems, None)
 
 
@@ -390,7 +389,7 @@ def _check_figure(owner: Any, name: str, n_problems: int, *, finite: bool = True
         _check_number(value, name, finite=finite)
         return
     if not isinstance(value, np.ndarray) or value.shape != (n_problems,):
-        raise ValueError(f"{name} is not an array with one number a class")
+        raise ValueError(f"{name} is not an array with one number per class")
     if value.dtype.kind not in "fiu":
         raise ValueError(f"{name} holds {value.dtype}")
     for number in value:

@@ -25,8 +25,8 @@ from typing import Any
 
 import owasvm
 from owasvm._archive import CARD, SCHEMA, TooLargeError, check_archive, read_card
-from owasvm._extras import require
-from owasvm._files import replaced
+from owasvm.extras import require
+from owasvm.files import replace_file
 
 __all__ = ["MAX_BYTES", "ModelFileError", "ModelSizeError", "load", "read_metadata", "save"]
 
@@ -48,6 +48,8 @@ _TRUSTED = (
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
 )
+# Parameters that came later than the format, and what models without them were trained with.
+_ADDED = {"OWASVC": {"loss": "hinge"}, "LinearOWASVC": {"loss": "hinge"}}
 # Their compiled code follows indices out of the file without looking where they lead.
 _UNCHECKED = ("sklearn.tree._tree.Tree",)
 
@@ -105,8 +107,8 @@ def save(
     card = _card(model, metadata)
     archive = io.BytesIO()
     try:
-        skops_io.dump(_without_details(model), archive, compression=zipfile.ZIP_DEFLATED)
-        refused = _refused(skops_io, archive.getvalue(), ())
+        skops_io.dump(_strip_details(model), archive, compression=zipfile.ZIP_DEFLATED)
+        refused = _find_refused(skops_io, archive.getvalue(), ())
     except TypeError as error:
         raise ModelFileError(f"The model cannot be saved: {_one_line(error)}") from error
     if refused:
@@ -116,7 +118,7 @@ def save(
         )
     with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as members:
         members.writestr(CARD, json.dumps(card, indent=2))
-    with replaced(path) as stream:
+    with replace_file(path) as stream:
         stream.write(archive.getbuffer())
 
 
@@ -152,16 +154,16 @@ def load(
     """
     data, card = _contents(path, max_bytes)
     skops_io = require("skops.io", _PURPOSE)
-    _parsed(path, lambda: check_archive(data, max_bytes))
+    _parse(path, lambda: check_archive(data, max_bytes))
     also_trusted = tuple(trusted)
-    refused = _parsed(path, lambda: _refused(skops_io, data, also_trusted))
+    refused = _parse(path, lambda: _find_refused(skops_io, data, also_trusted))
     if refused:
         raise ModelFileError(
             f"{path} was not loaded: it holds {', '.join(refused)}, which owasvm does not trust, "
             "because building them may run foreign code or crash."
         )
-    model = _parsed(
-        path, lambda: _restored(skops_io.loads(data, trusted=[*_TRUSTED, *also_trusted]))
+    model = _parse(
+        path, lambda: _restore(skops_io.loads(data, trusted=[*_TRUSTED, *also_trusted]))
     )
     classifier = _classifier(model)
     if classifier is None:
@@ -238,22 +240,22 @@ def _classifier(model: Any) -> Any:
     """The classifier of owasvm that a model is or ends in, None if there is none."""
     from sklearn.pipeline import Pipeline
 
-    from owasvm.estimators._base import BaseOWAClassifier
+    from owasvm.estimators import OWASVC, LinearOWASVC, TwoStepOWASVC
 
     last = model
     if isinstance(model, Pipeline):
         steps = getattr(model, "steps", None)
         last = steps[-1][-1] if steps else None
-    return last if isinstance(last, BaseOWAClassifier) else None
+    return last if isinstance(last, (OWASVC, LinearOWASVC, TwoStepOWASVC)) else None
 
 
-def _without_details(model: Any) -> Any:
+def _strip_details(model: Any) -> Any:
     """A copy of the model whose solutions carry no notes of their solver."""
     classifier = _classifier(model)
     if not hasattr(classifier, "solution_"):
         return model
     lean = copy.copy(classifier)
-    lean.solution_ = _changed(
+    lean.solution_ = _change(
         classifier.solution_, lambda solution: dataclasses.replace(solution, details={})
     )
     if classifier is model:
@@ -263,33 +265,38 @@ def _without_details(model: Any) -> Any:
     return pipeline
 
 
-def _restored(model: Any) -> Any:
-    """The model with the statuses of its solutions, of which JSON keeps the text only."""
+def _restore(model: Any) -> Any:
+    """The model with parameters that it is too old for, and with the statuses of its solutions.
+
+    Of a status JSON keeps the text only.
+    """
     from owasvm.solution import Status
 
     classifier = _classifier(model)
     if classifier is not None and not (hasattr(model, "classes_") and model.n_features_in_ > 0):
         raise ValueError("the classifier in it is not fitted")
+    for name, value in _ADDED.get(type(classifier).__name__, {}).items():
+        vars(classifier).setdefault(name, value)
     if hasattr(classifier, "solution_"):
-        classifier.solution_ = _changed(
+        classifier.solution_ = _change(
             classifier.solution_,
             lambda solution: dataclasses.replace(solution, status=Status(solution.status)),
         )
     return model
 
 
-def _changed(solutions: Any, change: Callable[[Any], Any]) -> Any:
+def _change(solutions: Any, change: Callable[[Any], Any]) -> Any:
     """A solution, or each of a list of them, changed."""
     return [change(one) for one in solutions] if isinstance(solutions, list) else change(solutions)
 
 
-def _refused(skops_io: Any, data: bytes, also_trusted: tuple[str, ...]) -> list[str]:
+def _find_refused(skops_io: Any, data: bytes, also_trusted: tuple[str, ...]) -> list[str]:
     """Names of the types in an archive that may not be built; nothing is built to find out."""
     untrusted = set(skops_io.get_untrusted_types(data=data))
-    return sorted((untrusted | _unchecked(data)) - set(_TRUSTED) - set(also_trusted))
+    return sorted((untrusted | _find_unchecked(data)) - set(_TRUSTED) - set(also_trusted))
 
 
-def _unchecked(data: bytes) -> set[str]:
+def _find_unchecked(data: bytes) -> set[str]:
     """Names of the types in an archive that skops trusts, although their content can crash."""
     with zipfile.ZipFile(io.BytesIO(data)) as members:
         schema = json.loads(members.read(SCHEMA))
@@ -331,7 +338,7 @@ def _check(
 def _contents(path: str | os.PathLike[str], max_bytes: int) -> tuple[bytes, dict[str, Any]]:
     """The bytes of a model file, and its card."""
     data = _read(path, max_bytes)
-    card = _parsed(path, lambda: read_card(data, max_bytes))
+    card = _parse(path, lambda: read_card(data, max_bytes))
     if not isinstance(card, dict):
         raise ModelFileError(f"{path} is no model file of owasvm: its {CARD} is no table.")
     if card.get("format") != FORMAT:
@@ -357,7 +364,7 @@ def _read(path: str | os.PathLike[str], max_bytes: int) -> bytes:
     return bytes(data)
 
 
-def _parsed(path: str | os.PathLike[str], parse: Callable[[], Any]) -> Any:
+def _parse(path: str | os.PathLike[str], parse: Callable[[], Any]) -> Any:
     """What a parser makes of a file; whatever it stumbles over makes the file no model."""
     try:
         return parse()

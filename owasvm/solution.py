@@ -19,14 +19,15 @@ class Status(str, Enum):
     ``optimal`` means that the gap reached the requested tolerance, ``local`` that a local method
     ended by itself before it did, ``rounding_limit`` that double precision cannot prove that gap
     for these data, ``indefinite`` that the kernel is not positive semi-definite, so that there is
-    no bound; the others were stopped. All keep the best point found, with a gap that is just as
-    valid.
+    no bound, ``backend_limit`` that an outside solver ended by itself before it did; the others
+    were stopped. All keep the best point found, with a gap that is just as valid.
     """
 
     OPTIMAL = "optimal"
     LOCAL = "local"
     ROUNDING_LIMIT = "rounding_limit"
     INDEFINITE = "indefinite"
+    BACKEND_LIMIT = "backend_limit"
     TIME_LIMIT = "time_limit"
     ITERATION_LIMIT = "iteration_limit"
     NODE_LIMIT = "node_limit"

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 import owasvm
 from owasvm import OWASVC, LinearOWASVC, TwoStepOWASVC, cli, persistence
 from owasvm.cli import _options, main
-from owasvm.cli._tables import guessed_separator
+from owasvm.cli._tables import guess_separator
 from owasvm.kernels import KERNELS
 from owasvm.solvers import SOLVERS
 from owasvm.weights import FAMILIES
@@ -152,6 +152,7 @@ def test_summary_tells_what_the_estimator_says(capsys):
             ),
         ),
         (["--solver", "newton", "--scale", "none", "--mip-gap", "0.1"], OWASVC(solver="newton")),
+        (["--loss", "squared_hinge", "--scale", "none"], OWASVC(loss="squared_hinge")),
     ],
 )
 def test_options_reach_the_estimator(options, expected, capsys):
@@ -350,8 +351,8 @@ def test_labels_keep_their_kind(capsys):
         ("", None),
     ],
 )
-def test_guessed_separator(text, separator):
-    assert guessed_separator(text) == separator
+def test_guess_separator(text, separator):
+    assert guess_separator(text) == separator
 
 
 # ------------------------------------------------------------------------------------- predict
@@ -588,6 +589,7 @@ def test_bad_file_without_target(name, words, capsys):
         (["--kernel", "precomputed"], "'precomputed' is unknown"),
         (["--weights", "basics"], "--weights 'basics' is unknown; did you mean 'basic'?"),
         (["--solver", "newtn"], "did you mean 'newton'?"),
+        (["--loss", "squared"], "did you mean 'squared_hinge'?"),
         (["--alpha", "-1"], "alpha=-1.0 is out of range"),
         (["--weights", "superquantile", "--alpha", "1.5"], "0 < alpha <= 1"),
         (["--C", "0"], "argument --C: must be above 0, got 0"),
@@ -600,6 +602,8 @@ def test_bad_file_without_target(name, words, capsys):
         (["--model", "linear", "--kernel", "rbf"], "--kernel does not apply to --model linear"),
         (["--model", "linear", "--sigma", "1"], "--sigma does not apply to --model linear"),
         (["--model", "two-step", "--time-limit", "1"], "--time-limit does not apply"),
+        (["--model", "two-step", "--loss", "hinge"], "--loss does not apply"),
+        (["--weights", "trimmed", "--alpha", "0.2", "--loss", "squared_hinge"], "never fall"),
         (["--class-weight", "virginica:2"], "must be 'balanced' or look like yes=2,no=1"),
         (["--class-weight", "rose=2"], "names the class 'rose'; there is 'versicolor'"),
         (["--class-weight", "virginica=0,versicolor=0"], "at least 2 classes"),

@@ -78,16 +78,16 @@ def test_coarse_grid_is_part_of_the_paper_grid():
 
 def test_narrowed_grids_keep_order_and_refuse_strangers():
     grid = GRIDS["paper"]
-    small = grid.narrowed(Cs=[4.0, 0.5], quantifiers=["exponential", "basic"], alphas=[0.8, 0.2])
+    small = grid.narrow(Cs=[4.0, 0.5], quantifiers=["exponential", "basic"], alphas=[0.8, 0.2])
     assert small.Cs == (0.5, 4.0)
     assert small.widths == grid.widths
     assert small.weights == tuple((q, a) for q in ("basic", "exponential") for a in (0.2, 0.8))
     with pytest.raises(ValueError, match=r"C=3 is not in the paper grid, which has 2\^-7, 2\^-6"):
-        grid.narrowed(Cs=[3.0])
+        grid.narrow(Cs=[3.0])
     with pytest.raises(ValueError, match="quantifier=cubic is not in the paper grid"):
-        grid.narrowed(quantifiers=["cubic"])
+        grid.narrow(quantifiers=["cubic"])
     with pytest.raises(ValueError, match="no pair of these quantifiers and alphas"):
-        GRIDS["coarse"].narrowed(quantifiers=["trigonometric"], alphas=[0.2])
+        GRIDS["coarse"].narrow(quantifiers=["trigonometric"], alphas=[0.2])
 
 
 def test_data_are_equal_when_their_contents_are():
@@ -138,7 +138,7 @@ def test_choice_of_folds(choice, kinds):
 
 def test_weights_that_fall_can_be_skipped():
     data = made_up()
-    grid = GRIDS["paper"].narrowed(Cs=[1.0])
+    grid = GRIDS["paper"].narrow(Cs=[1.0])
     skipped = make_plan(
         {"toy": data}, grid, models=["ex-OWA-SVM"], options=FitOptions(general="skip")
     )

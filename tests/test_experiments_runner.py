@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 from threadpoolctl import threadpool_info
 
-from owasvm.experiments import chains, dask_backend, runner, workers
+from owasvm.experiments import chains, dask_backend, runner, tables, workers
 from owasvm.experiments.plan import FitOptions
 from owasvm.experiments.progress import Progress
 from owasvm.experiments.runner import RunRefusedError, run_plan
@@ -40,8 +40,8 @@ def test_a_finished_run_is_complete(calm):
         assert (frame["attempts"] == 1).all()
         assert (frame["fit_time"] > 0.0).all()
         assert frame["gap"].max() < 0.05
-        assert len(store.orders()) == 10
-        (versions,) = store.versions().values()
+        assert len(tables.load_orders(folder)) == 10
+        (versions,) = tables.load_versions(folder).values()
         assert {"owasvm", "numpy", "scikit-learn", "platform"} <= set(versions)
         assert store.meta()["grid"] == "small"
     database = sqlite3.connect(folder / FILE_NAME)
@@ -126,9 +126,9 @@ def test_another_experiment_is_refused(tmp_path):
         assert store.meta()["command"] == "again"
 
 
-def test_one_run_a_folder(tmp_path):
+def test_one_run_per_folder(tmp_path):
     with (
-        runner._locked(tmp_path),
+        runner._lock(tmp_path),
         pytest.raises(RunRefusedError, match="another run is working in"),
     ):
         run_plan(small_plan(models=["l2-SVM"]), tmp_path, backend="serial")

@@ -8,6 +8,7 @@ import pytest
 
 from owasvm.experiments.states import pack, pack_solution, unpack, unpack_solution
 from owasvm.experiments.store import COLUMNS, FILE_NAME, KEY, Cell, Store, TakenOverError
+from owasvm.experiments.tables import load_orders, load_versions
 from owasvm.solution import Solution, Status
 
 KEY_0 = Cell("wbc", "shuffled", "ex-OWA-SVM_K", 0.5, 2.0, "basic", 0.2, 3)
@@ -32,7 +33,7 @@ def test_cells_come_back_as_they_were(tmp_path):
         assert tuple(frame.columns) == COLUMNS
         assert frame.loc[0, "objective"] == 0.1 + 0.2
         assert np.isnan(frame.loc[0, "lower_bound"])
-        assert store.versions()[int(frame.loc[0, "versions"])] == {"a": "1"}
+        assert load_versions(tmp_path)[int(frame.loc[0, "versions"])] == {"a": "1"}
         assert len(store.frame()) == 2
         assert store.frame(model="l2-SVM").empty
         assert store.frame(folds="shuffled", dataset="german").loc[0, "fold"] == 4
@@ -67,7 +68,7 @@ def test_orders_and_meta(tmp_path):
         store.add_order({"dataset": "wbc", "fold": 1, "step_two": 1.5, "exact": 0.25})
         store.set_meta(grid="coarse")
         store.set_meta(grid="paper", command="x")
-        assert store.orders().to_numpy().tolist() == [["wbc", 1, 1.5, 0.25]]
+        assert load_orders(tmp_path).to_numpy().tolist() == [["wbc", 1, 1.5, 0.25]]
         assert store.order_keys() == {("wbc", 1)}
         assert store.meta() == {"command": "x", "grid": "paper"}
 

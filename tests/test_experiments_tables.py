@@ -224,7 +224,7 @@ def test_shares_of_the_grid(make_run):
 
 
 def test_a_grid_that_was_cut_short(make_run):
-    run = make_run("coarse").fill(["wbc"], GRIDS["coarse"].narrowed(Cs=[4.0]))
+    run = make_run("coarse").fill(["wbc"], GRIDS["coarse"].narrow(Cs=[4.0]))
     progress = tables.completeness(tables.load_cells(run.close()), GRIDS["coarse"])
     assert (progress["share"] == 0.25).all()
 
@@ -238,7 +238,7 @@ def test_cells_outside_the_grid_do_not_count(make_run):
 def test_the_grid_is_the_one_the_run_was_asked_for():
     assert tables.grid_of_run({"grid": "coarse"}) is GRIDS["coarse"]
     assert tables.grid_of_run({"grid": "mine"}) is None
-    narrowed = GRIDS["coarse"].narrowed(Cs=[4.0], quantifiers=["basic"])
+    narrowed = GRIDS["coarse"].narrow(Cs=[4.0], quantifiers=["basic"])
     meta = {
         "grid": "coarse",
         "Cs": json.dumps(narrowed.Cs),

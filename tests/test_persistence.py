@@ -32,6 +32,7 @@ NAMED = pandas.DataFrame(X, columns=["height", "weight"])
 
 MODELS = {
     "exact": (OWASVC(C=2.0), X, y),
+    "squared hinge": (OWASVC(loss="squared_hinge"), X, y),
     "array of weights": (OWASVC(weights=np.linspace(0, 1, 60)), X, y),
     "linear, words": (LinearOWASVC(weights="exponential"), X, WORDS),
     "linear, sparse": (LinearOWASVC(), sp.csr_matrix(X), y),
@@ -67,6 +68,18 @@ def test_round_trip(name, tmp_path):
     np.testing.assert_array_equal(again.classes_, model.classes_)
     assert again.n_features_in_ == model.n_features_in_
     assert repr(again) == repr(model)
+
+
+@pytest.mark.parametrize("template", [OWASVC(), LinearOWASVC()])
+def test_models_saved_before_there_were_other_losses(template, tmp_path):
+    model = copy.deepcopy(template).fit(X, y)
+    expected = model.decision_function(X)
+    del model.loss
+    persistence.save(model, tmp_path / "model.skops")
+    again = persistence.load(tmp_path / "model.skops")
+    assert again.loss == "hinge"
+    np.testing.assert_array_equal(again.decision_function(X), expected)
+    np.testing.assert_array_equal(again.fit(X, y).decision_function(X), expected)
 
 
 def test_saving_does_not_change_the_model(tmp_path):

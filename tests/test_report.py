@@ -23,7 +23,7 @@ pytest.importorskip("matplotlib")
 
 COMMAND = "owasvm reproduce --dataset wbc '<b>&\"quoted\"</b>'"
 VOID = {"meta", "link", "img", "source", "br", "hr", "input"}
-SMALL = GRIDS["coarse"].narrowed(Cs=[0.5, 4.0], widths=[0.5, 2.0])
+SMALL = GRIDS["coarse"].narrow(Cs=[0.5, 4.0], widths=[0.5, 2.0])
 
 
 class Page(HTMLParser):

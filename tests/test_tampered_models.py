@@ -43,7 +43,7 @@ FITTED = {
     "robust": make_pipeline(RobustScaler(), TwoStepOWASVC()).fit(X, y),
     "nested": make_pipeline(make_pipeline(MinMaxScaler()), OWASVC()).fit(X, y),
 }
-FITTED = {name: persistence._without_details(model) for name, model in FITTED.items()}
+FITTED = {name: persistence._strip_details(model) for name, model in FITTED.items()}
 
 
 def put(name, value):
@@ -146,6 +146,8 @@ DAMAGES = {
     "gamma nan": ("exact", kernel(gamma=float("nan"))),
     "gamma text": ("exact", kernel(gamma="wide")),
     "C negative": ("exact", put("C", -1.0)),
+    "loss unknown": ("exact", put("loss", "cubic")),
+    "loss a list": ("linear", put("loss", ["hinge"])),
     "parameter missing": ("exact", drop("tol")),
     "objective nan": ("exact", put("objective_", float("nan"))),
     "objective text": ("kinds", put("objective_", lambda a: a.astype(str))),
@@ -243,6 +245,7 @@ def test_damaged_model_is_refused(name, tmp_path):
         ("dual of text", "dual_coef_ holds <U32"),
         ("dual missing", "OWASVC has no dual_coef_"),
         ("C negative", "'C' parameter of OWASVC"),
+        ("loss unknown", "'loss' parameter of OWASVC"),
         ("mean too long", r"mean_ has the shape \(5,\), not \(2,\)"),
         ("scaler of another width", "shape"),
         ("method overwritten", "OWASVC has its method predict overwritten"),
@@ -336,7 +339,7 @@ def test_bomb_is_refused_before_it_goes_off(saved, monkeypatch):
                 for _ in range(64):
                     stream.write(bytes(2**24))
     assert saved.stat().st_size < 4_000_000
-    monkeypatch.setattr(_archive, "_unpacked", None)
+    monkeypatch.setattr(_archive, "_unpack", None)
     for read in (persistence.load, persistence.read_metadata):
         with pytest.raises(ModelFileError, match=r"would unpack to 32\d{8} bytes, 1073741824 are"):
             read(saved)

@@ -17,9 +17,9 @@ from types import ModuleType
 from typing import NoReturn
 
 import owasvm
-from owasvm._extras import MissingExtraError
 from owasvm.cli._errors import UsageError, complain, one_line, show_warning
 from owasvm.datasets import DatasetError
+from owasvm.extras import MissingExtraError
 from owasvm.persistence import ModelFileError
 
 __all__ = ["COMMANDS", "main"]

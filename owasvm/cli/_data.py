@@ -153,7 +153,7 @@ def _starts_like_parquet(source: Source) -> bool:
 
 def _sample(source: Source) -> str:
     """The beginning of a text file, in whole lines, at least one that is not blank."""
-    with io.TextIOWrapper(source.unpacked(), encoding="utf-8-sig") as stream:
+    with io.TextIOWrapper(source.unpack(), encoding="utf-8-sig") as stream:
         text = stream.read(_SAMPLE_CHARACTERS).lstrip("\r\n")
         while "\n" not in text.strip("\n") and (more := stream.read(_SAMPLE_CHARACTERS)):
             text = (text + more).lstrip("\r\n")

@@ -67,7 +67,7 @@ def what_there_is(value: str, known: Iterable[str]) -> str:
 
 def check_output(path: Path, *inputs: Path) -> None:
     """Refuse an output file that cannot or must not be written, before any work is done for it."""
-    from owasvm._files import check_replaceable
+    from owasvm.files import check_replaceable
 
     for source in inputs:
         if source.resolve() == path.resolve():

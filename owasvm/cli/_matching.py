@@ -68,7 +68,7 @@ def _match_svmlight(
     samples = data.samples(starts_with_zero, int(model.n_features_in_))
     if known is not None:
         note(f"{data.path} has no column names; its features are taken in the order of the model")
-        samples = _named(samples, known)
+        samples = _name_columns(samples, known)
     truth = _labels_or_none(data.targets, data.path)
     if truth is not None and not np.isin(truth.astype(str), model.classes_.astype(str)).any():
         # Files of samples without labels carry a number in front that means nothing.
@@ -82,7 +82,7 @@ def _match_table(data: TableData, model: Any, target: object, known: list[str] |
         samples: Any = data.numbers(known)
     else:
         _check_features(data, known)
-        samples = _named(data.numbers(known), known)
+        samples = _name_columns(data.numbers(known), known)
     ignored = [name for name in data.columns if name not in known and name != target]
     if ignored:
         note(f"columns the model does not know are ignored: {listing(ignored)}")
@@ -136,7 +136,7 @@ def _by_position(data: TableData, n_features: int) -> list[str]:
     return data.columns
 
 
-def _named(samples: Any, names: list[str]) -> Any:
+def _name_columns(samples: Any, names: list[str]) -> Any:
     """Samples under the names of the model."""
     import pandas as pd
 

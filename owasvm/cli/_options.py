@@ -34,8 +34,8 @@ WEIGHTS_MANUAL = "".join(
 
 # Parameters of the estimators that have no meaning for a model.
 _KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
-_SOLVER_PARAMETERS = ("solver", "mip_gap", "time_limit")
-_FOREIGN = {"exact": (), "linear": _KERNEL_PARAMETERS, "two-step": _SOLVER_PARAMETERS}
+_EXACT_PARAMETERS = ("loss", "solver", "mip_gap", "time_limit")
+_FOREIGN = {"exact": (), "linear": _KERNEL_PARAMETERS, "two-step": _EXACT_PARAMETERS}
 
 
 def positive(text: str) -> float:
@@ -104,6 +104,11 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
     model.add_argument(
         "--alpha", type=number, metavar="NUMBER", help="shape of the weights (default: 0.6)"
+    )
+    model.add_argument(
+        "--loss",
+        metavar="NAME",
+        help="hinge (default), or squared_hinge, for weights that never fall",
     )
     model.add_argument(
         "--kernel", metavar="NAME", help=f"kernel: {', '.join(KERNELS)} (default: rbf)"
@@ -220,6 +225,10 @@ def check_model_options(arguments: argparse.Namespace) -> None:
         from owasvm.solvers import SOLVERS
 
         _check_name("--solver", arguments.solver, SOLVERS)
+    if arguments.loss is not None:
+        from owasvm.losses import LOSSES
+
+        _check_name("--loss", arguments.loss, LOSSES)
     _check_weights(arguments.weights or "basic", arguments.alpha)
 
 
@@ -255,6 +264,7 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
         "C": arguments.C,
         "weights": arguments.weights,
         "alpha": arguments.alpha,
+        "loss": arguments.loss,
         "kernel": arguments.kernel,
         "gamma": gamma,
         "degree": arguments.degree,

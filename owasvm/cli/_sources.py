@@ -52,7 +52,7 @@ class Source:
         """The bytes as they are."""
         return self.path.open("rb") if self.piped is None else io.BytesIO(self.piped)
 
-    def unpacked(self) -> IO[bytes]:
+    def unpack(self) -> IO[bytes]:
         """The bytes, decompressed; reading more of them than allowed is an error."""
         opener = OPENERS.get(self.path.suffix.lower())
         if opener is None:

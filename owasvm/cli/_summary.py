@@ -19,7 +19,7 @@ def summary(
     scores: Mapping[str, Sequence[float]],
     scaling: str,
 ) -> str:
-    """The summary, one figure a line.
+    """The summary, one figure per line.
 
     Parameters
     ----------
@@ -65,6 +65,8 @@ def _model_line(classifier: Any, scaling: str) -> str:
     parts = [type(classifier).__name__, f"C {classifier.C:g}", f"weights {classifier.weights}"]
     if classifier.weights != "uniform":
         parts.append(f"alpha {classifier.alpha:g}")
+    if getattr(classifier, "loss", "hinge") != "hinge":
+        parts.append(f"loss {classifier.loss}")
     kernel = getattr(classifier, "kernel", None)
     if kernel is not None:
         parts.append(f"kernel {kernel}")

@@ -58,15 +58,15 @@ class SvmlightData:
         """
         if self.starts_with_zero and not starts_with_zero:
             raise UsageError(f"{self.path} has a feature 0, but the model counts them from 1")
-        matrix = self.matrix if starts_with_zero else self._counted_from_one()
+        matrix = self.matrix if starts_with_zero else self._count_from_one()
         if n_features is not None:
-            matrix = self._fitted_to(matrix, n_features)
+            matrix = self._fit_to(matrix, n_features)
         if matrix.shape[1] == 0:
             raise UsageError(f"{self.path} has no features, labels only")
         is_small = matrix.shape[0] * matrix.shape[1] <= _DENSE_ENTRIES
         return matrix.toarray() if is_small else matrix
 
-    def _counted_from_one(self) -> Any:
+    def _count_from_one(self) -> Any:
         """The matrix without its column 0, which is empty.
 
         A slice would take memory for every column up to the largest index.
@@ -75,7 +75,7 @@ class SvmlightData:
         shape = (self.matrix.shape[0], self.matrix.shape[1] - 1)
         return type(self.matrix)((self.matrix.data, indices, self.matrix.indptr), shape=shape)
 
-    def _fitted_to(self, matrix: Any, n_features: int) -> Any:
+    def _fit_to(self, matrix: Any, n_features: int) -> Any:
         """The matrix with as many columns as the model expects; missing ones are zero."""
         found = matrix.shape[1]
         if found > n_features:
@@ -99,7 +99,7 @@ def read_svmlight(source: Source) -> SvmlightData:
 
     path = source.path
     try:
-        with source.unpacked() as stream:
+        with source.unpack() as stream:
             matrix, targets = load_svmlight_file(stream, zero_based=True)
     except (ValueError, IndexError, OverflowError) as error:
         raise UsageError(

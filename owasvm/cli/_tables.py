@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.cli._errors import UsageError, listing, one_line, what_there_is
 from owasvm.cli._labels import as_labels
 from owasvm.cli._numbers import LARGEST_NUMBER, TOO_LARGE
 from owasvm.cli._sources import Source
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,7 +152,7 @@ def read_parquet(source: Source) -> TableData:
     except (arrow.ArrowException, ValueError) as error:
         raise UsageError(f"{source.path} is no Parquet file: {one_line(error)}") from error
     frame.columns = [str(name) for name in frame.columns]
-    return _checked(source.path, frame)
+    return _check_table(source.path, frame)
 
 
 def _check_parquet(source: Source, stream: IO[bytes]) -> None:
@@ -187,11 +187,11 @@ def read_csv(
     """
     path = source.path
     pandas = require("pandas", "Reading CSV files")
-    used = separator or guessed_separator(sample) or ","
+    used = separator or guess_separator(sample) or ","
     if has_header:
         _check_header(path, sample, used)
     try:
-        with source.unpacked() as stream, warnings.catch_warnings():
+        with source.unpack() as stream, warnings.catch_warnings():
             # Lines longer than the first would lose their end with no more than a warning.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             frame = pandas.read_csv(
@@ -219,10 +219,10 @@ def read_csv(
     ]
     if frame.shape[1] == 1:
         _check_single_column(path, sample, used)
-    return _checked(path, frame)
+    return _check_table(path, frame)
 
 
-def _checked(path: Path, frame: Any) -> TableData:
+def _check_table(path: Path, frame: Any) -> TableData:
     """The table, if it has rows and its names are unique."""
     if frame.shape[1] == 0:
         raise UsageError(f"{path} has no columns")
@@ -253,7 +253,7 @@ def _check_header(path: Path, sample: str, separator: str) -> None:
 
 def _check_single_column(path: Path, sample: str, used: str) -> None:
     """Refuse one column where another separator would find more."""
-    guess = guessed_separator(sample)
+    guess = guess_separator(sample)
     if guess is not None and guess != used:
         name = _SEPARATORS[guess]
         raise UsageError(
@@ -263,7 +263,7 @@ def _check_single_column(path: Path, sample: str, used: str) -> None:
         )
 
 
-def guessed_separator(sample: str) -> str | None:
+def guess_separator(sample: str) -> str | None:
     """The separator that cuts all lines into the same number of fields, the more the better."""
     lines = [line for line in sample.splitlines() if line.strip()][:_LINES_TO_GUESS_FROM]
     if not lines:

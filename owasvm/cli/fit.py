@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     training = _training(read_data(arguments.data, options), arguments)
     _check_classes(training, arguments)
     model = _pipeline(estimator(arguments, training.labels), training, arguments)
-    scores = _cross_validated(model, training, arguments)
+    scores = _cross_validate(model, training, arguments)
     _fit(model, training)
     metadata = {
         "target": training.target,
@@ -228,7 +228,7 @@ def _pipeline(classifier: Any, training: _Training, arguments: argparse.Namespac
     return make_pipeline(scalers[scaling], classifier)
 
 
-def _cross_validated(
+def _cross_validate(
     model: Any, training: _Training, arguments: argparse.Namespace
 ) -> dict[str, list[float]]:
     """Accuracy and balanced accuracy of the folds; empty without cross-validation."""
@@ -237,7 +237,7 @@ def _cross_validated(
     from sklearn.model_selection import StratifiedKFold, cross_validate
 
     folds = StratifiedKFold(arguments.cv, shuffle=True, random_state=arguments.seed)
-    with _refusals_explained(), warnings.catch_warnings(record=True) as caught:
+    with _explain_refusals(), warnings.catch_warnings(record=True) as caught:
         _keep_early_stops()
         result = cross_validate(
             model,
@@ -258,7 +258,7 @@ def _cross_validated(
 
 def _fit(model: Any, training: _Training) -> None:
     """Train on all rows."""
-    with _refusals_explained(), warnings.catch_warnings(record=True) as caught:
+    with _explain_refusals(), warnings.catch_warnings(record=True) as caught:
         _keep_early_stops()
         model.fit(training.samples, training.labels)
     for one in caught:
@@ -273,7 +273,7 @@ def _keep_early_stops() -> None:
 
 
 @contextmanager
-def _refusals_explained() -> Iterator[None]:
+def _explain_refusals() -> Iterator[None]:
     """Turn what an estimator refuses into what the user can put right."""
     from owasvm.models.backends import BackendError, MissingBackendError
 

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
-from owasvm._files import replaced
 from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
 from owasvm.cli._errors import UsageError, check_output
-from owasvm.cli._matching import Matched, match
+from owasvm.cli._matching import match
 from owasvm.cli._sources import in_words, size
 from owasvm.cli._svmlight import is_sparse
+from owasvm.extras import require
+from owasvm.files import replace_file
 from owasvm.persistence import MAX_BYTES as MAX_MODEL_BYTES
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ HELP = "apply a saved classifier to a data file"
 
 _DESCRIPTION = """\
 Apply a classifier that 'owasvm fit' saved to a data file, and write one
-prediction a row.
+prediction per row.
 
 Columns are matched by name: their order does not matter, and columns the model
 does not know are ignored, with a note. If the column with the labels is there,
@@ -36,7 +36,7 @@ _EPILOG = f"""\
 the output:
   A table with the column 'prediction', and with --decision the decision values:
   one column 'decision' for two classes (positive values speak for the second),
-  one column 'decision CLASS' a class for more (the largest wins). CSV, or
+  one column 'decision CLASS' per class for more (the largest wins). CSV, or
   Parquet if the name ends in .parquet or .pq.
   Labels are written as they were learnt. If they come from strangers and the
   CSV file is meant for a spreadsheet, add --escape-formulas: a label such as
@@ -92,12 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--escape-formulas is for CSV; cells of Parquet files hold no formulas")
     if arguments.output != "-":
         check_output(Path(arguments.output), arguments.model, arguments.data)
-    model, metadata = _loaded(arguments.model, arguments.max_model_size)
+    model, metadata = _load(arguments.model, arguments.max_model_size)
     matched = match(read_data(arguments.data, options), model, metadata)
-    values = _applied(model, matched.samples, bool(metadata.get("is_sparse")), arguments)
+    values = _apply(model, matched.samples, bool(metadata.get("is_sparse")), arguments)
     chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
     predictions = model.classes_[chosen]
-    shown = _escaped(predictions) if arguments.escape_formulas else predictions
+    shown = _escape(predictions) if arguments.escape_formulas else predictions
     columns: dict[str, Any] = {"prediction": shown}
     if arguments.decision:
         columns.update(_decision_columns(values, model.classes_))
@@ -107,11 +107,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output != "-":
         report.write(f"{'predictions':<17} {arguments.output}: {predictions.size} rows\n")
     if matched.truth is not None:
-        report.write(f"{'accuracy':<17} {_accuracy(predictions, matched)}\n")
+        labelled = predictions[matched.is_labelled]
+        report.write(f"{'accuracy':<17} {_accuracy(labelled, matched.truth, predictions.size)}\n")
     return 0
 
 
-def _loaded(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:
+def _load(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:
     """The model, and what 'fit' noted about its data."""
     from owasvm import persistence
 
@@ -127,7 +128,7 @@ def _loaded(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:
     return model, metadata if isinstance(metadata, dict) else {}
 
 
-def _applied(
+def _apply(
     model: Any, samples: Any, trained_on_sparse: bool, arguments: argparse.Namespace
 ) -> NDArray[np.float64]:
     """Decision values, if the model has any for these samples."""
@@ -170,7 +171,7 @@ def _decision_columns(values: NDArray[np.float64], classes: NDArray[Any]) -> dic
     return {f"decision {label}": values[:, column] for column, label in enumerate(classes)}
 
 
-def _escaped(predictions: NDArray[Any]) -> list[Any]:
+def _escape(predictions: NDArray[Any]) -> list[Any]:
     """Predictions that a spreadsheet shows as they are; numbers need no protection."""
     return [
         f"'{label}" if isinstance(label, str) and label.startswith(_FORMULA_STARTS) else label
@@ -182,15 +183,13 @@ def _is_parquet(output: str) -> bool:
     return Path(output).suffix.lower() in _PARQUET_SUFFIXES
 
 
-def _accuracy(predictions: NDArray[Any], matched: Matched) -> str:
+def _accuracy(predictions: NDArray[Any], truth: NDArray[Any], n_rows: int) -> str:
     """The share of rows predicted right, of those that have a label."""
-    truth = matched.truth
-    assert truth is not None
     # As text, because a column of numbers may be read as text where one value is no number.
-    hits = int((truth.astype(str) == predictions[matched.is_labelled].astype(str)).sum())
+    hits = int((truth.astype(str) == predictions.astype(str)).sum())
     rows = f"{hits} of {truth.size} rows"
-    if truth.size < predictions.size:
-        rows += f"; {predictions.size - truth.size} more have no label"
+    if truth.size < n_rows:
+        rows += f"; {n_rows - truth.size} more have no label"
     return f"{100.0 * hits / truth.size:.2f} % ({rows})"
 
 
@@ -207,5 +206,5 @@ def _write(columns: dict[str, Any], output: str) -> None:
         frame.to_parquet(buffer, index=False, engine="pyarrow")
     else:
         buffer.write(frame.to_csv(index=False, lineterminator="\n").encode())
-    with replaced(output) as stream:
+    with replace_file(output) as stream:
         stream.write(buffer.getbuffer())

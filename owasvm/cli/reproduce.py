@@ -150,7 +150,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         help="of a Dask cluster; without it --backend dask starts processes of this machine",
     )
     group.add_argument(
-        "--jobs", type=count, metavar="NUMBER", help="processes (default: one a core)"
+        "--jobs", type=count, metavar="NUMBER", help="processes (default: one per core)"
     )
     group.add_argument(
         "--no-report", dest="report", action="store_false", help="do not write the report"
@@ -201,7 +201,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     from owasvm.experiments.protocol import GRIDS, load_data
 
     try:
-        grid = GRIDS[arguments.grid].narrowed(
+        grid = GRIDS[arguments.grid].narrow(
             arguments.C or (),
             arguments.sigma or (),
             arguments.quantifier or (),
@@ -265,7 +265,7 @@ def _compute(plan: Plan, arguments: argparse.Namespace) -> int:
         return _INTERRUPTED
     if summary.n_computed:
         rate = summary.n_computed / summary.seconds
-        _tell(f"{summary.n_computed:,} fits in {summary.seconds:.0f} s ({rate:.0f} a second)")
+        _tell(f"{summary.n_computed:,} fits in {summary.seconds:.0f} s ({rate:.0f} per second)")
     for reason in summary.errors:
         warn(f"failed and skipped with the rest of its chain: {reason}")
     return _FAILED if summary.errors else 0

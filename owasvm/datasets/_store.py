@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from owasvm._extras import MissingExtraError, require
-from owasvm._files import sha256
 from owasvm.datasets._registry import Info
+from owasvm.extras import MissingExtraError, require
+from owasvm.files import sha256
 
 #: Where the LIBSVM collection keeps the files, in the order in which they are tried.
 MIRRORS: tuple[str, ...] = (

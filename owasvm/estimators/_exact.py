@@ -39,6 +39,8 @@ _ADVICE = {
     Status.INDEFINITE: "The kernel matrix is not positive semi-definite, so that the problem has "
     "no minimum and no bound: take 'rbf' or 'linear', 'poly' with coef0 >= 0, or a precomputed "
     "matrix with its negative eigenvalues raised to 0.",
+    Status.BACKEND_LIMIT: "The outside solver ended with less; name another one in "
+    "solver_options={'backend': ...}, loosen tol or mip_gap, or take solver='auto'.",
     Status.INTERRUPTED: "It was interrupted; fit again to reach the target.",
 }
 

@@ -62,19 +62,7 @@ class CellResult(NamedTuple):
 
 
 def parts(chain: Chain, position: int) -> tuple[str, ...]:
-    """Return the parts of the chain's state that a cell reads.
-
-    Parameters
-    ----------
-    chain : Chain
-        The chain.
-    position : int
-        Position of the cell along it.
-
-    Returns
-    -------
-    parts : tuple of str
-    """
+    """Return the parts of the chain's state that the cell at a position reads."""
     cell = chain.cell(position)
     if cell.quantifier == "":
         return ()
@@ -177,7 +165,7 @@ def _libsvm(fold: Fold, C: float) -> _Svm:
 
 def _classical(fold: Fold, C: float) -> dict[str, Any]:
     svm = _libsvm(fold, C)
-    proof = certificate(
+    found = certificate(
         None if fold.is_kernel else fold.train,
         fold.y_train,
         "uniform",
@@ -189,9 +177,9 @@ def _classical(fold: Fold, C: float) -> dict[str, Any]:
     )
     return {
         **evaluate(fold.y_test, svm.values(fold.test)),
-        "objective": proof.objective,
-        "lower_bound": proof.lower_bound,
-        "gap": proof.gap,
+        "objective": found.objective,
+        "lower_bound": found.lower_bound,
+        "gap": found.gap,
         "status": str(svm.status),
         "solver": "libsvm",
         "convex": 1,
@@ -255,10 +243,10 @@ def _exact(
 def _first_step(fold: Fold, C: float) -> tuple[IntArray, float]:
     """Samples by ``1 - y f(x)``, largest first, and the seconds of the fit."""
     svm = _libsvm(fold, C)
-    return _descending(1.0 - fold.y_train * svm.values(fold.train)), svm.seconds
+    return _sort_descending(1.0 - fold.y_train * svm.values(fold.train)), svm.seconds
 
 
-def _descending(values: FloatArray) -> IntArray:
+def _sort_descending(values: FloatArray) -> IntArray:
     return np.argsort(-values, kind="stable")
 
 
@@ -325,7 +313,7 @@ def _order_row(chain: Chain, fold: Fold) -> dict[str, Any]:
     positions = [np.argsort(first)]
     for solution in (second, exact):
         values = fold.train @ (fold.y_train * solution.dual) + solution.intercept
-        positions.append(np.argsort(_descending(1.0 - fold.y_train * values)))
+        positions.append(np.argsort(_sort_descending(1.0 - fold.y_train * values)))
     return {
         "dataset": chain.dataset,
         "fold": chain.fold,

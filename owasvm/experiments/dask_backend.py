@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.experiments.plan import ORDER, Chain, FitOptions
 from owasvm.experiments.protocol import Data
 from owasvm.experiments.workers import ignore_interrupts, prepare_worker, software_versions
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     from owasvm.experiments.chains import CellResult
@@ -35,18 +35,9 @@ _DATA: dict[str, Data] = {}
 
 
 def run_on_dask(job: Job) -> list[str]:
-    """Compute the chains of a job on a cluster.
+    """Compute the chains of a job on a cluster; reasons of chains that stopped before their end.
 
-    Parameters
-    ----------
-    job : Job
-        What to compute; ``job.scheduler`` is the address of the cluster, None for processes of
-        this machine.
-
-    Returns
-    -------
-    errors : list of str
-        Chains that stopped at a cell that could not be computed.
+    ``job.scheduler`` is the address of the cluster, None for processes of this machine.
     """
     with _client(job) as client:
         plugin = _plugin(dict(job.plan.data), is_ours=job.scheduler is None)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm._extras import require
 from owasvm.experiments import paper
 from owasvm.experiments.statistics import PowerLaw, fit_power_law
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ FAINT = "#d5d9de"
 
 @dataclass(frozen=True)
 class ModelStyle:
-    """How a model is drawn: one hue a family, dashes for linear kernels.
+    """How a model is drawn: one hue per family, dashes for linear kernels.
 
     Parameters
     ----------
@@ -124,16 +124,11 @@ def new_figure(width: float, height: float) -> Figure:
 def time_table(cells: pd.DataFrame) -> pd.DataFrame:
     """Collect the times of the fits of each dataset and model.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        From :func:`owasvm.experiments.tables.load_cells`.
-
     Returns
     -------
     times : DataFrame
         ``dataset``, ``model``, ``n_samples``, and the quantiles ``low`` (20 %), ``median`` and
-        ``high`` (80 %) of the seconds a fit, both steps of the two-step models together.
+        ``high`` (80 %) of the seconds per fit, both steps of the two-step models together.
     """
     seconds = cells["fit_time"] + cells["first_time"].fillna(0.0)
     quantiles = (
@@ -150,18 +145,7 @@ def time_table(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def time_laws(times: pd.DataFrame) -> dict[str, PowerLaw]:
-    """Fit a power law of the number of samples to the median times.
-
-    Parameters
-    ----------
-    times : DataFrame
-        From :func:`time_table`.
-
-    Returns
-    -------
-    laws : dict of str to PowerLaw
-        By model, for those with at least three sizes.
-    """
+    """Fit a power law to the median times of each model that has at least three sizes."""
     positive = times[times["median"] > 0]
     return {
         str(model): fit_power_law(part["n_samples"], part["median"])
@@ -171,17 +155,7 @@ def time_laws(times: pd.DataFrame) -> dict[str, PowerLaw]:
 
 
 def time_figure(times: pd.DataFrame) -> Figure:
-    """Draw times against the number of samples, linear and kernel models side by side.
-
-    Parameters
-    ----------
-    times : DataFrame
-        From :func:`time_table`.
-
-    Returns
-    -------
-    figure : Figure
-    """
+    """Draw times against the number of samples, linear and kernel models side by side."""
     laws = time_laws(times)
     figure = new_figure(8.2, 3.9)
     panels = figure.subplots(1, 2, sharey=True)
@@ -205,7 +179,7 @@ def time_figure(times: pd.DataFrame) -> Figure:
             ncols=2,
             columnspacing=1.0,
         )
-    panels[0].set_ylabel("seconds a fit")
+    panels[0].set_ylabel("seconds per fit")
     return figure
 
 
@@ -261,19 +235,7 @@ def _label_sizes(axes: Axes, datasets: Sequence[str]) -> None:
 
 
 def heat_map_figure(points: pd.DataFrame, dataset: str) -> Figure:
-    """Draw the mean accuracy over C and sigma of the kernel models, best over the weights.
-
-    Parameters
-    ----------
-    points : DataFrame
-        From :func:`owasvm.experiments.tables.summarise`; shuffled folds are used.
-    dataset : str
-        Name of the dataset.
-
-    Returns
-    -------
-    figure : Figure
-    """
+    """Draw the maps of :func:`heat_maps` beside each other, on one scale."""
     maps = heat_maps(points, dataset)
     highest = max(float(table.max().max()) for table in maps.values())
     lowest = max(min(float(table.min().min()) for table in maps.values()), highest - 15.0)
@@ -290,7 +252,7 @@ def heat_map_figure(points: pd.DataFrame, dataset: str) -> Figure:
 
 
 def heat_maps(points: pd.DataFrame, dataset: str) -> dict[str, pd.DataFrame]:
-    """Arrange the mean accuracies of the kernel models by sigma and C.
+    """Arrange the mean accuracies of the kernel models by sigma and C, best over the weights.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Folds ready for fits: one kernel matrix a width, sliced once a fold."""
+"""Folds ready for fits: one kernel matrix per width, sliced once per fold."""
 
 from __future__ import annotations
 
@@ -71,20 +71,8 @@ def _gram(data: Data, width: float) -> FloatArray:
 def prepare_fold(data: Data, folds: str, fold: int, width: float) -> Fold:
     """Return a fold; the last few are kept, and with them their kernel matrices.
 
-    Parameters
-    ----------
-    data : Data
-        The dataset.
-    folds : str
-        Kind of folds, see :func:`owasvm.experiments.protocol.split`.
-    fold : int
-        Number of the fold.
-    width : float
-        Width sigma of the Gaussian kernel, 0 for linear models.
-
-    Returns
-    -------
-    fold : Fold
+    `folds` and `fold` are those of :func:`owasvm.experiments.protocol.split`, `width` is the sigma
+    of the Gaussian kernel, 0 for linear models.
     """
     rows, held_out = split(data.y, folds, fold)
     if width > 0.0:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from owasvm.datasets import REGISTRY
+
 __all__ = [
     "ACC",
     "ALPHAS",
@@ -29,7 +31,6 @@ __all__ = [
     "SIGMA_GRID",
     "TABLES",
     "TIMES",
-    "PaperDataset",
     "PaperTable",
     "is_classical",
     "is_exact",
@@ -44,29 +45,6 @@ CITATION = (
     "A. Marín, L. I. Martínez-Merino, J. Puerto, A. M. Rodríguez-Chía, The soft-margin Support "
     "Vector Machine with ordered weighted average, Knowledge-Based Systems 237 (2022) 107705"
 )
-
-
-@dataclass(frozen=True)
-class PaperDataset:
-    """A dataset of the paper's Table 1.
-
-    Parameters
-    ----------
-    name : str
-        Its name in :func:`owasvm.datasets.load`.
-    label : str
-        Its label in the paper's tables.
-    title : str
-        Its complete name in the paper.
-    n_samples, n_features : int
-        Its size.
-    """
-
-    name: str
-    label: str
-    title: str
-    n_samples: int
-    n_features: int
 
 
 @dataclass(frozen=True)
@@ -96,17 +74,7 @@ TABLES: dict[str, PaperTable] = {
 }
 
 #: The six datasets in the order of the paper, by the name that loads them.
-DATASETS: dict[str, PaperDataset] = {
-    dataset.name: dataset
-    for dataset in (
-        PaperDataset("ionosphere", "IONO", "Ionosphere", 351, 34),
-        PaperDataset("wbc", "WBC", "Wisconsin Breast Cancer", 569, 30),
-        PaperDataset("australian", "AUS", "Australian Credit", 690, 14),
-        PaperDataset("diabetes", "DIA", "Pima Indians Diabetes", 768, 8),
-        PaperDataset("german", "GC", "German Credit", 1000, 24),
-        PaperDataset("splice", "SPL", "Splice", 1000, 60),
-    )
-}
+DATASETS = REGISTRY
 
 #: The six models in the order of the paper.
 MODELS: tuple[str, ...] = (
@@ -204,7 +172,7 @@ _TIMES = _rows(
     ),
 )
 
-#: Table 5, seconds a fold: ``TIMES[dataset][model]`` holds one number for each step.
+#: Table 5, seconds per fold: ``TIMES[dataset][model]`` holds one number for each step.
 TIMES: dict[str, dict[str, tuple[float, ...]]] = {
     name: {
         model: (row[f"{model} 1"], row[f"{model} 2"]) if model.startswith("app") else (row[model],)
@@ -241,82 +209,27 @@ EXPLANATIONS: dict[tuple[str, str, str], str] = {
 
 
 def is_kernel(model: str) -> bool:
-    """Tell whether a model has the Gaussian kernel.
-
-    Parameters
-    ----------
-    model : str
-        One of :data:`MODELS`.
-
-    Returns
-    -------
-    kernel : bool
-
-    Examples
-    --------
-    >>> from owasvm.experiments.paper import is_kernel
-    >>> is_kernel("ex-OWA-SVM_K"), is_kernel("ex-OWA-SVM")
-    (True, False)
-    """
+    """Tell whether a model, one of :data:`MODELS`, has the Gaussian kernel."""
     return model.endswith("_K")
 
 
 def is_classical(model: str) -> bool:
-    """Tell whether a model is a classical SVM, without rank weights.
-
-    Parameters
-    ----------
-    model : str
-        One of :data:`MODELS`.
-
-    Returns
-    -------
-    classical : bool
-    """
+    """Tell whether a model is a classical SVM, without rank weights."""
     return model.startswith("l2-")
 
 
 def is_exact(model: str) -> bool:
-    """Tell whether a model is an exact OWA-SVM.
-
-    Parameters
-    ----------
-    model : str
-        One of :data:`MODELS`.
-
-    Returns
-    -------
-    exact : bool
-    """
+    """Tell whether a model is an exact OWA-SVM."""
     return model.startswith("ex-")
 
 
 def is_two_step(model: str) -> bool:
-    """Tell whether a model is the two-step heuristic.
-
-    Parameters
-    ----------
-    model : str
-        One of :data:`MODELS`.
-
-    Returns
-    -------
-    two_step : bool
-    """
+    """Tell whether a model is the two-step heuristic."""
     return model.startswith("app-")
 
 
 def paper_folds(model: str) -> str:
-    """Return the folds on which the paper computed a model.
-
-    Parameters
-    ----------
-    model : str
-        One of :data:`MODELS`.
-
-    Returns
-    -------
-    folds : {"shuffled", "unshuffled"}
+    """Return the folds on which the paper computed a model: "shuffled" or "unshuffled".
 
     Examples
     --------

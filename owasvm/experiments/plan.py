@@ -95,17 +95,7 @@ class Chain:
         return len(self.Cs) * len(self.weights)
 
     def cell(self, position: int) -> Cell:
-        """Return the key of a cell.
-
-        Parameters
-        ----------
-        position : int
-            Its position along the chain.
-
-        Returns
-        -------
-        cell : Cell
-        """
+        """Return the key of the cell at a position."""
         row, column = divmod(position, len(self.weights))
         quantifier, alpha = self.weights[column]
         return Cell(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from importlib import import_module
-from types import TracebackType
 from typing import Any
 
 __all__ = ["Progress"]
@@ -41,25 +40,12 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
     def start(self, total: int, done: int) -> None:
-        """Show the bar.
-
-        Parameters
-        ----------
-        total : int
-            Cells altogether.
-        done : int
-            Cells that were stored before.
-        """
+        """Show the bar: `done` of `total` cells were stored before."""
         self.total = total
         self.done = self._first = done
         self._begun = time.monotonic()
@@ -70,13 +56,7 @@ class Progress:
             self._task = self._bar.add_task("fits", total=total, completed=done, rate=0.0)
 
     def advance(self, n_cells: int) -> None:
-        """Count cells that were just stored.
-
-        Parameters
-        ----------
-        n_cells : int
-            How many.
-        """
+        """Count cells that were just stored."""
         self.done += n_cells
         if self._bar is not None:
             seconds = max(time.monotonic() - self._begun, 1e-9)
@@ -95,7 +75,7 @@ def _rich_bar() -> Any:
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
         rich.MofNCompleteColumn(),
-        rich.TextColumn("{task.fields[rate]:.1f} a second,"),
+        rich.TextColumn("{task.fields[rate]:.1f} per second,"),
         rich.TimeRemainingColumn(),
         rich.TextColumn("left"),
         console=console,

@@ -69,16 +69,7 @@ class Data:
 
 
 def load_data(name: str) -> Data:
-    """Load a dataset of the paper.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`owasvm.datasets.names`.
-
-    Returns
-    -------
-    data : Data
+    """Load a dataset of the paper, one of :func:`owasvm.datasets.names`.
 
     Examples
     --------
@@ -114,7 +105,7 @@ class Grid:
     widths: tuple[float, ...]
     weights: tuple[tuple[str, float], ...]
 
-    def narrowed(
+    def narrow(
         self,
         Cs: Iterable[float] = (),
         widths: Iterable[float] = (),
@@ -140,14 +131,14 @@ class Grid:
         Examples
         --------
         >>> from owasvm.experiments.protocol import GRIDS
-        >>> small = GRIDS["paper"].narrowed(Cs=[1.0], quantifiers=["basic"], alphas=[0.6])
+        >>> small = GRIDS["paper"].narrow(Cs=[1.0], quantifiers=["basic"], alphas=[0.6])
         >>> small.Cs, small.weights, len(small.widths)
         ((1.0,), (('basic', 0.6),), 15)
         """
-        kept_Cs = self._kept("C", self.Cs, Cs)
-        kept_widths = self._kept("sigma", self.widths, widths)
-        named = self._kept("quantifier", _distinct(q for q, _ in self.weights), quantifiers)
-        shaped = self._kept("alpha", _distinct(alpha for _, alpha in self.weights), alphas)
+        kept_Cs = self._keep("C", self.Cs, Cs)
+        kept_widths = self._keep("sigma", self.widths, widths)
+        named = self._keep("quantifier", _distinct(q for q, _ in self.weights), quantifiers)
+        shaped = self._keep("alpha", _distinct(alpha for _, alpha in self.weights), alphas)
         weights = tuple(pair for pair in self.weights if pair[0] in named and pair[1] in shaped)
         if not weights:
             raise ValueError(
@@ -157,7 +148,7 @@ class Grid:
             )
         return replace(self, Cs=kept_Cs, widths=kept_widths, weights=weights)
 
-    def _kept(self, what: str, values: tuple[Any, ...], wanted: Iterable[Any]) -> tuple[Any, ...]:
+    def _keep(self, what: str, values: tuple[Any, ...], wanted: Iterable[Any]) -> tuple[Any, ...]:
         chosen = set(wanted)
         unknown = sorted(chosen - set(values))
         if unknown:
@@ -206,17 +197,9 @@ GRIDS: dict[str, Grid] = {
 
 
 def fold_numbers(folds: str) -> tuple[int, ...]:
-    """Return the numbers of the folds of a kind.
+    """Return the numbers of the folds of a kind, one of :data:`FOLDS`.
 
-    Parameters
-    ----------
-    folds : {"shuffled", "unshuffled", "nested"}
-        Kind of folds.
-
-    Returns
-    -------
-    numbers : tuple of int
-        0 to 9; for ``"nested"`` 100 times the outer fold plus the inner one.
+    They are 0 to 9; for "nested" 100 times the outer fold plus the inner one.
 
     Examples
     --------

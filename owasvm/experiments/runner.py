@@ -127,7 +127,7 @@ def run_plan(
     backend : {"joblib", "dask", "serial"}, default="joblib"
         One of :data:`BACKENDS`.
     n_jobs : int or None, default=None
-        Processes; None for one a core.
+        Processes; None for one per core.
     scheduler : str or None, default=None
         Address of a Dask scheduler; None for a cluster of `n_jobs` processes on this machine.
     fresh : bool, default=False
@@ -155,7 +155,7 @@ def run_plan(
     >>> from owasvm.experiments.plan import make_plan
     >>> from owasvm.experiments.protocol import GRIDS, load_data
     >>> from owasvm.experiments.runner import run_plan
-    >>> grid = GRIDS["paper"].narrowed(Cs=[1.0])
+    >>> grid = GRIDS["paper"].narrow(Cs=[1.0])
     >>> plan = make_plan({"wbc": load_data("wbc")}, grid, models=["l2-SVM"])
     >>> with TemporaryDirectory() as folder:
     ...     first = run_plan(plan, Path(folder), backend="serial")
@@ -166,7 +166,7 @@ def run_plan(
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r} is unknown; use one of {', '.join(BACKENDS)}.")
     shown = progress or Progress(is_shown=False)
-    with _locked(folder), _opened(folder, fresh) as store:
+    with _lock(folder), _open(folder, fresh) as store:
         _check_facts(store, plan, folder)
         session = store.claim()
         _note_facts(store, plan, command)
@@ -207,7 +207,7 @@ def _n_cores() -> int:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Hold the folder; the lock ends with this process, however it ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -229,7 +229,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(folder: Path, fresh: bool) -> Iterator[Store]:
+def _open(folder: Path, fresh: bool) -> Iterator[Store]:
     path = folder / FILE_NAME
     try:
         if fresh:
@@ -303,7 +303,7 @@ def _run_in_processes(job: Job) -> list[str]:
 
     errors = []
     with (
-        _watched(job.store, job.on_stored),
+        _watch(job.store, job.on_stored),
         parallel_config("loky", n_jobs=job.n_jobs, inner_max_num_threads=1),
     ):
         parallel = Parallel(return_as="generator_unordered")
@@ -320,7 +320,7 @@ def _run_in_processes(job: Job) -> list[str]:
 
 
 @contextmanager
-def _watched(store: Store, on_stored: Callable[[int], None]) -> Iterator[None]:
+def _watch(store: Store, on_stored: Callable[[int], None]) -> Iterator[None]:
     """Tell about cells that other processes store, while the body runs."""
     finished = threading.Event()
     known = store.n_cells()

@@ -56,17 +56,7 @@ def pack(values: Mapping[str, Any]) -> bytes:
 
 
 def unpack(packed: bytes) -> dict[str, Any]:
-    """Read what :func:`pack` wrote.
-
-    Parameters
-    ----------
-    packed : bytes
-        Bytes of :func:`pack`.
-
-    Returns
-    -------
-    values : dict
-    """
+    """Read what :func:`pack` wrote."""
     (length,) = _LENGTH.unpack_from(packed)
     at = _LENGTH.size + length
     values: dict[str, Any] = json.loads(packed[_LENGTH.size : at])
@@ -82,17 +72,7 @@ def unpack(packed: bytes) -> dict[str, Any]:
 
 
 def pack_solution(solution: Solution) -> bytes:
-    """Write what a warm start needs of a solution.
-
-    Parameters
-    ----------
-    solution : Solution
-        Any solution; of its details the numbers, texts and arrays are kept.
-
-    Returns
-    -------
-    packed : bytes
-    """
+    """Write what a warm start needs: of its details numbers, texts and arrays are kept."""
     values = {
         "dual": solution.dual,
         "intercept": float(solution.intercept),
@@ -110,17 +90,7 @@ def pack_solution(solution: Solution) -> bytes:
 
 
 def unpack_solution(packed: bytes | None) -> Solution | None:
-    """Read what :func:`pack_solution` wrote.
-
-    Parameters
-    ----------
-    packed : bytes or None
-        None stands for no solution.
-
-    Returns
-    -------
-    solution : Solution or None
-    """
+    """Read what :func:`pack_solution` wrote; None stands for no solution."""
     if packed is None:
         return None
     values = unpack(packed)

@@ -8,17 +8,15 @@ operating system with every transaction, so nothing is lost when processes are k
 
 from __future__ import annotations
 
-import json
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.experiments.schema import COLUMNS, FILE_NAME, HISTORY, KEY, REALS, SCHEMA, Cell
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,12 +71,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -207,11 +200,6 @@ class Store:
         """Return the facts about the run."""
         return dict(self._database.execute("SELECT key, value FROM meta ORDER BY key"))
 
-    def versions(self) -> dict[int, dict[str, str]]:
-        """Return the software versions by the number cells refer to."""
-        rows = self._database.execute("SELECT id, text FROM versions ORDER BY id")
-        return {number: json.loads(text) for number, text in rows}
-
     def frame(
         self, dataset: str | None = None, model: str | None = None, folds: str | None = None
     ) -> pd.DataFrame:
@@ -237,15 +225,6 @@ class Store:
             params=given,
         )
         return table.astype(dict.fromkeys(REALS, "float64"))
-
-    def orders(self) -> pd.DataFrame:
-        """Return the table ``orders``, sorted."""
-        pandas = require("pandas", "A table of the results")
-        table: pd.DataFrame = pandas.read_sql_query(
-            "SELECT dataset, fold, step_two, exact FROM orders ORDER BY dataset, fold",
-            self._database,
-        )
-        return table
 
     # -- chains -------------------------------------------------------------------------------
 

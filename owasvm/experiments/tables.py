@@ -19,10 +19,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from owasvm._extras import require
 from owasvm.experiments import paper
 from owasvm.experiments.protocol import GRIDS, Grid
 from owasvm.experiments.store import FILE_NAME
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,15 +93,10 @@ def _read(run_folder: Path, query: str) -> pd.DataFrame:
 def load_cells(run_folder: Path) -> pd.DataFrame:
     """Read the cells of a run, without the inner folds of nested cross-validations.
 
-    Parameters
-    ----------
-    run_folder : Path
-        Folder of the run.
-
     Returns
     -------
     cells : DataFrame
-        One row a fit, sorted by its key, with the columns of the store that tables are made of,
+        One row per fit, sorted by its key, with the columns of the store that tables are made of,
         and ``acc``, the share of correct predictions, and ``auc``, the balanced accuracy.
 
     Raises
@@ -127,16 +122,11 @@ def load_cells(run_folder: Path) -> pd.DataFrame:
 def load_nested(run_folder: Path) -> pd.DataFrame:
     """Read the inner folds of nested cross-validations, averaged.
 
-    Parameters
-    ----------
-    run_folder : Path
-        Folder of the run.
-
     Returns
     -------
     inner : DataFrame
-        One row for each dataset, model, outer fold and point of the grid, with the means ``acc``
-        and ``auc`` over the inner folds and their number, ``n_folds``.
+        One row per dataset, model, outer fold and point of the grid, with the means ``acc`` and
+        ``auc`` over the inner folds and their number, ``n_folds``.
     """
     # There are many inner folds: SQLite averages them while it reads.
     return _read(
@@ -151,36 +141,14 @@ def load_nested(run_folder: Path) -> pd.DataFrame:
 
 
 def load_orders(run_folder: Path) -> pd.DataFrame:
-    """Read how far the orders of the deviations coincide.
-
-    Parameters
-    ----------
-    run_folder : Path
-        Folder of the run.
-
-    Returns
-    -------
-    orders : DataFrame
-        Columns ``dataset``, ``fold``, ``step_two``, ``exact`` (percent).
-    """
+    """Read how far the orders of the deviations coincide, in percent, by dataset and fold."""
     return _read(
         run_folder, "SELECT dataset, fold, step_two, exact FROM orders ORDER BY dataset, fold"
     )
 
 
 def load_meta(run_folder: Path) -> dict[str, str]:
-    """Read the facts about a run as a whole.
-
-    Parameters
-    ----------
-    run_folder : Path
-        Folder of the run.
-
-    Returns
-    -------
-    meta : dict of str to str
-        Sorted by key.
-    """
+    """Read the facts about a run as a whole, sorted by key."""
     with _open_store(run_folder) as store:
         return {
             str(key): str(value)
@@ -189,18 +157,7 @@ def load_meta(run_folder: Path) -> dict[str, str]:
 
 
 def load_versions(run_folder: Path) -> dict[int, dict[str, str]]:
-    """Read the software versions that made the cells.
-
-    Parameters
-    ----------
-    run_folder : Path
-        Folder of the run.
-
-    Returns
-    -------
-    versions : dict of int to dict
-        Name and version of the software, by the number the cells refer to.
-    """
+    """Read name and version of the software, by the number that the cells refer to."""
     with _open_store(run_folder) as store:
         rows = list(store.execute("SELECT * FROM versions ORDER BY 1"))
     return {
@@ -210,19 +167,14 @@ def load_versions(run_folder: Path) -> dict[int, dict[str, str]]:
 
 
 def summarise(cells: pd.DataFrame) -> pd.DataFrame:
-    """Average the cells over the folds.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        From :func:`load_cells`.
+    """Average cells, from :func:`load_cells`, over the folds.
 
     Returns
     -------
     points : DataFrame
-        One row for each dataset, kind of folds, model and point of the grid: ``n_folds``, the
-        means ``acc`` and ``auc`` in percent, the mean times ``fit_time`` and ``first_time``, the
-        largest ``gap``, and ``convex``.
+        One row per dataset, kind of folds, model and point of the grid: ``n_folds``, the means
+        ``acc`` and ``auc`` in percent, the mean times ``fit_time`` and ``first_time``, the largest
+        ``gap``, and ``convex``.
     """
     points = (
         cells.groupby([*GRID, *PARAMETERS], sort=True)
@@ -281,17 +233,7 @@ def best_parameters(
 
 
 def grid_of_run(meta: Mapping[str, str]) -> Grid | None:
-    """Return the grid that a run was asked for.
-
-    Parameters
-    ----------
-    meta : mapping of str to str
-        From :func:`load_meta`.
-
-    Returns
-    -------
-    grid : Grid or None
-        None when the run does not say.
+    """Return the grid that a run was asked for; None when it does not say.
 
     Examples
     --------

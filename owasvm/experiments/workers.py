@@ -84,10 +84,6 @@ class Task:
 def software_versions() -> str:
     """Return the versions of the software that decides results, as JSON.
 
-    Returns
-    -------
-    versions : str
-
     Examples
     --------
     >>> import json
@@ -118,10 +114,7 @@ def software_versions() -> str:
 def limit_threads() -> Any:
     """Let the numerical libraries use one thread: the processes share the cores already.
 
-    Returns
-    -------
-    limit : threadpoolctl.threadpool_limits
-        A context manager that takes the limit back at its end.
+    A context manager that takes the limit back at its end.
     """
     from threadpoolctl import threadpool_limits
 
@@ -139,13 +132,7 @@ def ignore_interrupts() -> None:
 
 @lru_cache(maxsize=1)
 def end_with(parent: int) -> None:
-    """End this process when its parent is gone; a killed parent can no longer tell it to.
-
-    Parameters
-    ----------
-    parent : int
-        Process number of the parent.
-    """
+    """End this process when its parent is gone; a killed parent can no longer tell it to."""
 
     def watch() -> None:
         while os.getppid() == parent:

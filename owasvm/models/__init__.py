@@ -12,6 +12,7 @@ module                                    model
 :mod:`owasvm.models.nc_owa_svm_fixed`     NC-OWA-SVM(z) and its dual NC-OWA-SVM_D(z)
 :mod:`owasvm.models.bounds`               UB_M, UB_b, LB_b, and tighter bounds (ours)
 :mod:`owasvm.models.algorithm1`           Algorithm 1, step by step
+:mod:`owasvm.models.convex`               from a convex model to a judged solution
 :mod:`owasvm.models.backends`             the solvers behind them
 ========================================  =====================================================
 

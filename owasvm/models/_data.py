@@ -1,4 +1,8 @@
-"""What every model reads off an :class:`owasvm.problem.OWAProblem`."""
+"""What every model reads off an :class:`owasvm.problem.OWAProblem`, and what none of them takes.
+
+The solvers' contract refuses the same before a model is built; the checks here are for those who
+call a model directly.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,14 @@ FloatArray = NDArray[np.float64]
 
 
 def rank_costs(problem: OWAProblem) -> FloatArray:
-    """``C * lambda``, ascending; the models know samples of weight 1 only."""
+    """``C * lambda``, ascending; the models know the hinge and samples of weight 1 only."""
     if problem.costs.sample_weight is not None:
         raise ValueError(
             "The paper's models take no sample_weight or class_weight: their rank weights are "
             "one number per rank. Use solver='auto', or repeat the rows."
         )
+    if problem.loss != "hinge":
+        raise ValueError(f"The paper's models take loss='hinge', not {problem.loss!r}.")
     return problem.costs.by_rank()
 
 
@@ -51,8 +57,3 @@ def coefficients(problem: OWAProblem, rows: FloatArray, direction: FloatArray) -
     """Some ``a`` with ``sum_i a_i y_i r_i = direction``, of least norm."""
     solution = np.linalg.lstsq(rows.T, direction, rcond=1e-12)[0]
     return problem.y * solution
-
-
-def explicit_coef(problem: OWAProblem, dual: FloatArray) -> FloatArray | None:
-    """w itself, for samples that keep it."""
-    return problem.samples.weight(problem.y * dual) if problem.samples.keeps_weight else None

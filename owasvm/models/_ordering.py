@@ -31,12 +31,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from owasvm.models.backends._program import FloatArray, IntArray, MixedIntegerProgram
+from owasvm.models._data import coordinates
+from owasvm.models.backends.program import FloatArray, IntArray, MixedIntegerProgram
 from owasvm.models.bounds import DeviationBounds
+from owasvm.problem import OWAProblem
 
-__all__ = ["Ordering", "add_ordering", "ordering_point"]
+__all__ = ["Ordering", "add_ordering", "direction", "point"]
 
 
 class Ordering(NamedTuple):
@@ -59,19 +60,24 @@ def add_ordering(
     if bounds is None:
         if big_m is None:
             raise ValueError("big_m is missing: the model as printed needs a value of M.")
-        return _as_printed(program, n_samples, float(big_m), assign2)
-    return _strengthened(program, n_samples, bounds)
+        return _add_printed(program, n_samples, float(big_m), assign2)
+    return _add_strengthened(program, n_samples, bounds)
 
 
-def _as_printed(program: MixedIntegerProgram, n: int, big_m: float, assign2: bool) -> Ordering:
+def _add_assignment(program: MixedIntegerProgram, z: IntArray, assign2: bool) -> None:
+    ones = np.ones((1, z.shape[0]))
+    for rank in z.T:
+        program.rows("assign1", (ones, rank), lower=1.0, upper=1.0)
+    if assign2:
+        for sample in z:
+            program.rows("assign2", (ones, sample), lower=1.0, upper=1.0)
+
+
+def _add_printed(program: MixedIntegerProgram, n: int, big_m: float, assign2: bool) -> Ordering:
     xi = program.variables("xi", n, lower=0.0)  # (xivar)
     theta = program.variables("theta", n, lower=0.0)  # (thetavar)
     z = program.variables("z", n, n, binary=True)  # (zbin), z[i, k]
-    for k in range(n):
-        program.rows("assign1", (np.ones((1, n)), z[:, k]), lower=1.0, upper=1.0)
-    if assign2:
-        for i in range(n):
-            program.rows("assign2", (np.ones((1, n)), z[i]), lower=1.0, upper=1.0)
+    _add_assignment(program, z, assign2)
     up_to_rank = np.tri(n)  # row k sums z[i, 0..k]
     for i in range(n):
         program.rows(
@@ -84,7 +90,7 @@ def _as_printed(program: MixedIntegerProgram, n: int, big_m: float, assign2: boo
     return Ordering(xi, theta, z)
 
 
-def _strengthened(program: MixedIntegerProgram, n: int, bounds: DeviationBounds) -> Ordering:
+def _add_strengthened(program: MixedIntegerProgram, n: int, bounds: DeviationBounds) -> Ordering:
     smallest, largest = bounds.sorted_lower, bounds.sorted_upper
     ranks = np.arange(n)
     allowed = (ranks >= bounds.first_rank[:, None]) & (ranks <= bounds.last_rank[:, None])
@@ -92,10 +98,7 @@ def _strengthened(program: MixedIntegerProgram, n: int, bounds: DeviationBounds)
     xi = program.variables("xi", n, lower=bounds.lower, upper=bounds.upper)
     theta = program.variables("theta", n, lower=smallest, upper=largest)
     z = program.variables("z", n, n, upper=allowed.astype(float), binary=True)
-    for k in range(n):
-        program.rows("assign1", (np.ones((1, n)), z[:, k]), lower=1.0, upper=1.0)
-    for i in range(n):
-        program.rows("assign2", (np.ones((1, n)), z[i]), lower=1.0, upper=1.0)
+    _add_assignment(program, z, assign2=True)
     if n > 1:
         program.rows("ordered theta", (1.0, theta[1:]), (-1.0, theta[:-1]), lower=0.0)
     program.rows(
@@ -129,12 +132,30 @@ def _strengthened(program: MixedIntegerProgram, n: int, bounds: DeviationBounds)
     return Ordering(xi, theta, z)
 
 
-def ordering_point(
-    program: MixedIntegerProgram, point: FloatArray, deviations: FloatArray
-) -> NDArray[np.int64]:
-    """Fill xi, theta and z of `point` in place; returns the order of the samples."""
+def point(
+    problem: OWAProblem, program: MixedIntegerProgram, dual: FloatArray, intercept: float
+) -> FloatArray:
+    """The classifier as a feasible point of the program."""
+    values = np.zeros(program.n_variables)
+    rows, blocks = coordinates(problem), program.blocks
+    w = rows.T @ (problem.y * dual)
+    deviations = np.maximum(1.0 - problem.y * (rows @ w + intercept), 0.0)
     order = np.argsort(deviations, kind="stable")
-    point[program.blocks["xi"]] = deviations
-    point[program.blocks["theta"]] = deviations[order]
-    point[program.blocks["z"][order, np.arange(order.size)]] = 1.0
-    return order
+    values[program.squares] = w
+    values[blocks["b"]] = intercept
+    if "alpha" in blocks:
+        values[blocks["alpha"]] = dual
+    values[blocks["xi"]] = deviations
+    values[blocks["theta"]] = deviations[order]
+    values[blocks["z"][order, np.arange(order.size)]] = 1.0
+    return values
+
+
+def direction(
+    problem: OWAProblem, program: MixedIntegerProgram, values: FloatArray
+) -> tuple[FloatArray, float]:
+    """w, in the coordinates of the problem, and b of a solution of the program."""
+    b = float(values[program.blocks["b"]][0])
+    if "alpha" not in program.blocks:
+        return values[program.squares], b
+    return coordinates(problem).T @ (problem.y * values[program.blocks["alpha"]]), b

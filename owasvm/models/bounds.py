@@ -50,17 +50,18 @@ Notation
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.certificate import dual_value, feasible_dual, proven_value
 from owasvm.models._data import coordinates, gram_matrix, rank_costs
 from owasvm.models.backends import BackendError, cvxpy_
 from owasvm.models.backends.cvxpy_ import import_cvxpy
-from owasvm.problem import OWAProblem
+from owasvm.problem import Costs, OWAProblem
 
 __all__ = [
     "DeviationBounds",
@@ -82,10 +83,22 @@ _BUDGET_HAIR = 1e-5
 _PAD = 1e-9
 
 
-def _auxiliary(problem: OWAProblem, upper_bound: float) -> tuple[Any, Any, Any, list[Any]]:
-    """Variables alpha, b, theta and the rows the printed auxiliary problems share."""
-    cp = import_cvxpy()
+def _maximise(
+    problem: OWAProblem,
+    upper_bound: float,
+    objective: Callable[[Any, Any], Any],
+    intercept_bounds: tuple[float, float] | None,
+    backend: str | None,
+    tol: float,
+) -> float:
+    """Largest value of `objective` (b, theta) over the printed feasible set."""
     costs = rank_costs(problem)
+    if costs[-1] == 0.0:
+        raise ValueError(
+            "UB_M, UB_b and LB_b are unbounded when the last weight is 0: no deviation costs "
+            "anything at the largest rank; use safe_big_m or the strengthened model."
+        )
+    cp = import_cvxpy()
     rows, y, n = coordinates(problem), problem.y, problem.n_samples
     alpha = cp.Variable(n, name="alpha")
     b = cp.Variable(name="b")
@@ -102,25 +115,6 @@ def _auxiliary(problem: OWAProblem, upper_bound: float) -> tuple[Any, Any, Any, 
         theta >= 0,  # (thetabounds)
         cp.sum_squares(direction) / 2 + costs[-1] * theta <= upper_bound,  # (objbound)
     ]
-    return alpha, b, theta, constraints
-
-
-def _extreme(
-    problem: OWAProblem,
-    upper_bound: float,
-    objective: Callable[[Any, Any], Any],
-    intercept_bounds: tuple[float, float] | None,
-    backend: str | None,
-    tol: float,
-) -> float:
-    """Largest value of `objective` (b, theta) over the printed feasible set."""
-    if rank_costs(problem)[-1] == 0.0:
-        raise ValueError(
-            "UB_M, UB_b and LB_b are unbounded when the last weight is 0: no deviation costs "
-            "anything at the largest rank; use safe_big_m or the strengthened model."
-        )
-    cp = import_cvxpy()
-    _, b, theta, constraints = _auxiliary(problem, upper_bound)
     if intercept_bounds is not None:
         constraints += [b >= intercept_bounds[0], b <= intercept_bounds[1]]  # (boundsb)
     model = cp.Problem(cp.Maximize(objective(b, theta)), constraints)
@@ -168,21 +162,21 @@ def ub_m(
     >>> round(ub_m(problem, 2.0), 6)
     4.0
     """
-    return _extreme(problem, upper_bound, lambda _, theta: theta, intercept_bounds, backend, tol)
+    return _maximise(problem, upper_bound, lambda _, theta: theta, intercept_bounds, backend, tol)
 
 
 def ub_b(
     problem: OWAProblem, upper_bound: float, *, backend: str | None = None, tol: float = 1e-9
 ) -> float:
     """UB_b: the largest intercept; parameters as in :func:`ub_m`."""
-    return _extreme(problem, upper_bound, lambda b, _: b, None, backend, tol)
+    return _maximise(problem, upper_bound, lambda b, _: b, None, backend, tol)
 
 
 def lb_b(
     problem: OWAProblem, upper_bound: float, *, backend: str | None = None, tol: float = 1e-9
 ) -> float:
     """LB_b: the smallest intercept; parameters as in :func:`ub_m`."""
-    return -_extreme(problem, upper_bound, lambda b, _: -b, None, backend, tol)
+    return -_maximise(problem, upper_bound, lambda b, _: -b, None, backend, tol)
 
 
 def safe_big_m(problem: OWAProblem, upper_bound: float) -> float:
@@ -196,7 +190,7 @@ def safe_big_m(problem: OWAProblem, upper_bound: float) -> float:
     Parameters
     ----------
     problem : OWAProblem
-        Weights in any order, ``weights[k]`` for the k-th smallest deviation.
+        Weights in any order.
     upper_bound : float
         UB, the objective of a known classifier.
 
@@ -306,7 +300,7 @@ class Relaxation(NamedTuple):
     intercept : float
         The relaxation's b.
     lower_bound : float
-        ``D(dual)``: no classifier has a smaller objective.
+        ``D(dual)``, rounding taken off: no classifier has a smaller objective.
     """
 
     dual: FloatArray
@@ -353,19 +347,13 @@ def _group_sizes(n_samples: int) -> list[int]:
     return [2**k for k in range(1, n_samples.bit_length()) if 2**k < n_samples]
 
 
-def _into_rank_set(dual: FloatArray, costs: FloatArray) -> FloatArray:
+def _shrink_into(costs: Costs, dual: FloatArray) -> FloatArray:
     """Clip at 0 and scale into P'(costs), which is closed under shrinking."""
     point = np.maximum(dual, 0.0)
-    totals = np.cumsum(np.sort(point)[::-1])
-    room = np.cumsum(costs[::-1])
-    free = room > 0.0
-    if np.any(totals[~free] > 0.0):
-        # Nothing may be held at ranks that cost nothing, hence nothing at all.
-        return np.zeros_like(point)
-    return point / max(1.0, float(np.max(totals[free] / room[free], initial=1.0)))
+    return point / max(1.0, costs.excess(point))
 
 
-def _balanced(point: FloatArray, y: FloatArray, surplus: float) -> FloatArray | None:
+def _lower_to(surplus: float, point: FloatArray, y: FloatArray) -> FloatArray | None:
     """Shrink one class until ``y'a = surplus``; None when its own class is too light."""
     positive, negative = float(point[y > 0].sum()), float(point[y < 0].sum())
     held = positive if surplus >= 0.0 else negative
@@ -380,18 +368,8 @@ def _balanced(point: FloatArray, y: FloatArray, surplus: float) -> FloatArray | 
     return balanced
 
 
-def _dual_value(problem: OWAProblem, point: FloatArray) -> float:
-    """``sum(a) - 1/2 |w_a|^2``."""
-    squared_norm = float((problem.y * point) @ problem.scores(point))
-    return float(point.sum()) - 0.5 * max(squared_norm, 0.0)
-
-
 def relaxation(
-    problem: OWAProblem,
-    *,
-    backend: str | None = None,
-    tol: float = 1e-9,
-    options: Mapping[str, Any] | None = None,
+    problem: OWAProblem, *, backend: str | None = None, tol: float = 1e-9
 ) -> Relaxation:
     """Solve the continuous relaxation; a proven lower bound for weights in any order.
 
@@ -404,8 +382,6 @@ def relaxation(
         Keyword of a continuous back-end, None for Clarabel.
     tol : float, default=1e-9
         Tolerance of the back-end; the bound is valid at any.
-    options : mapping or None, default=None
-        Settings of the back-end in its own words.
 
     Returns
     -------
@@ -423,24 +399,18 @@ def relaxation(
     1.0
     """
     cp = import_cvxpy()
-    costs = rank_costs(problem)
     model = _relaxed_model(problem, _group_sizes(problem.n_samples))
     nothing = Relaxation(np.zeros(problem.n_samples), 0.0, 0.0)
     try:
-        cvxpy_.solve(
-            cp.Problem(cp.Minimize(model.value), model.constraints),
-            backend=backend,
-            tol=tol,
-            options=dict(options or {}),
-        )
+        relaxed = cp.Problem(cp.Minimize(model.value), model.constraints)
+        cvxpy_.solve(relaxed, backend=backend, tol=tol)
     except BackendError:
         return nothing
     if model.hinge.dual_value is None or model.b.value is None:
         return nothing
-    point = _into_rank_set(np.asarray(model.hinge.dual_value), costs)
-    dual = _balanced(point, problem.y, 0.0)
-    assert dual is not None
-    return Relaxation(dual, float(model.b.value), max(_dual_value(problem, dual), 0.0))
+    dual = feasible_dual(problem, np.asarray(model.hinge.dual_value))
+    value = proven_value(problem, dual, float(dual.sum()))
+    return Relaxation(dual, float(model.b.value), max(value, 0.0))
 
 
 def deviation_bounds(
@@ -495,11 +465,11 @@ def deviation_bounds(
             cvxpy_.solve(task, backend=backend, purpose="conic", tol=tol)
         except BackendError:
             return np.inf
-        if model.hinge.dual_value is None or budget.dual_value is None:
+        price = cvxpy_.multiplier(budget)
+        if model.hinge.dual_value is None or price is None:
             return np.inf
         n_solved += 1
-        price = float(np.asarray(budget.dual_value).item())
-        return _certified(problem, target, g, s, np.asarray(model.hinge.dual_value), price)
+        return _certify(problem, target, g, s, np.asarray(model.hinge.dual_value), price)
 
     upper_b = largest(np.zeros(n), 1.0)
     lower_b = -largest(np.zeros(n), -1.0)
@@ -518,7 +488,7 @@ def deviation_bounds(
     )
 
 
-def _certified(
+def _certify(
     problem: OWAProblem,
     upper_bound: float,
     g: FloatArray,
@@ -530,13 +500,13 @@ def _certified(
     if not price > 0.0 or not np.all(np.isfinite(multipliers)):
         return np.inf
     t = 1.0 / price
-    point = _into_rank_set(multipliers * t, rank_costs(problem))
+    point = _shrink_into(problem.costs, multipliers * t)
     side = float(problem.y @ g) - s  # +1 or -1 for the directions used here
     held = float(point[problem.y * side > 0].sum())
     t = min(t, held / abs(side))
     if t <= 0.0:
         return np.inf
-    dual = _balanced(point, problem.y, t * side)
+    dual = _lower_to(t * side, point, problem.y)
     if dual is None:
         return np.inf
-    return (upper_bound - _dual_value(problem, dual - t * g)) / t
+    return (upper_bound - dual_value(problem, dual - t * g)) / t

@@ -32,14 +32,13 @@ n^2 rows: meant for reading and checking, up to a few hundred samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from owasvm.models._convex import Formulation, as_solver, solve_formulation
 from owasvm.models._data import coordinates, require_convex
 from owasvm.models.backends.cvxpy_ import import_cvxpy
+from owasvm.models.convex import Formulation, as_solver, solve_model
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 
@@ -47,17 +46,7 @@ __all__ = ["build", "solve"]
 
 
 def build(problem: OWAProblem) -> Formulation:
-    """Write C-OWA-SVM down.
-
-    Parameters
-    ----------
-    problem : OWAProblem
-        With non-decreasing weights, ``weights[k]`` for the k-th smallest deviation.
-
-    Returns
-    -------
-    formulation : Formulation
-    """
+    """Write C-OWA-SVM down; the weights must be non-decreasing."""
     cp = import_cvxpy()
     costs = require_convex(problem, "C-OWA-SVM")  # C * lambda
     rows, y, n = coordinates(problem), problem.y, problem.n_samples
@@ -85,41 +74,8 @@ def build(problem: OWAProblem) -> Formulation:
     )
 
 
-def solve(
-    problem: OWAProblem,
-    *,
-    backend: str | None = None,
-    time_limit: float | None = None,
-    mip_gap: float = 1e-4,  # noqa: ARG001
-    tol: float = 1e-8,
-    strengthened: bool = True,  # noqa: ARG001
-    verbose: int = 0,
-    options: Mapping[str, Any] | None = None,
-) -> Solution:
-    """Solve C-OWA-SVM; the answer is judged by its own dual point.
-
-    Parameters
-    ----------
-    problem : OWAProblem
-        With non-decreasing weights, ``weights[k]`` for the k-th smallest deviation.
-    backend : str or None, default=None
-        Keyword of a continuous back-end, ``None`` for Clarabel.
-    time_limit : float or None, default=None
-        Seconds; at the limit the best point so far is returned with ``Status.TIME_LIMIT``.
-    mip_gap : float, default=1e-4
-        Unused here, for the same signature as the mixed-integer models.
-    tol : float, default=1e-8
-        Relative duality gap to reach.
-    strengthened : bool, default=True
-        Unused: the convex models are as printed.
-    verbose : int, default=0
-        From 2 on the back-end writes its log.
-    options : mapping or None, default=None
-        Settings of the back-end in its own words.
-
-    Returns
-    -------
-    solution : Solution
+def solve(problem: OWAProblem, **settings: Any) -> Solution:
+    """Solve C-OWA-SVM; settings as in :func:`owasvm.models.convex.solve_model`.
 
     Examples
     --------
@@ -133,16 +89,7 @@ def solve(
     >>> round(solution.objective, 6), str(solution.status)
     (0.875, 'optimal')
     """
-    return solve_formulation(
-        problem,
-        build,
-        "assignment",
-        backend=backend,
-        time_limit=time_limit,
-        tol=tol,
-        verbose=verbose,
-        options=options,
-    )
+    return solve_model(problem, "assignment", build, **settings)
 
 
 SOLVER = as_solver("assignment", build)

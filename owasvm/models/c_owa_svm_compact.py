@@ -30,16 +30,15 @@ Notation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from owasvm.models._convex import Formulation, solve_formulation
 from owasvm.models._data import coordinates, require_convex
-from owasvm.models.backends.cvxpy_ import import_cvxpy
+from owasvm.models.backends import cvxpy_
+from owasvm.models.convex import Formulation, solve_model
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 
@@ -139,15 +138,16 @@ def network_formulation(problem: OWAProblem, costs: FloatArray, shift: Any = 0.0
     A `shift` (a vector or a cvxpy parameter) is the dual of a linear term ``-shift'xi`` in the
     objective: a step of the convex-concave procedure.
     """
-    cp = import_cvxpy()
+    cp = cvxpy_.import_cvxpy()
     rows, y, n = coordinates(problem), problem.y, problem.n_samples
     equalities, inequalities, exits = permutahedron(n)
 
     alpha = cp.Variable(n, name="alpha")
     network = cp.Variable(equalities.shape[1], name="x")
 
+    balance = y @ alpha == 0
     constraints = {
-        "cdual1": y @ alpha == 0,
+        "cdual1": balance,
         "cdual5": alpha >= 0,
         "below": alpha <= network[:n] - shift,
         "exits": network[exits] == costs,
@@ -158,46 +158,22 @@ def network_formulation(problem: OWAProblem, costs: FloatArray, shift: Any = 0.0
     squared_norm = cp.sum_squares(rows.T @ cp.multiply(y, alpha))
     model = cp.Problem(cp.Maximize(cp.sum(alpha) - squared_norm / 2), list(constraints.values()))
 
-    def intercept() -> float | None:
-        found = constraints["cdual1"].dual_value
-        return None if found is None else float(np.asarray(found).item())
-
     return Formulation(
         model,
         {"alpha": alpha, "x": network},
         constraints,
         dual=lambda: np.asarray(alpha.value),
-        intercept=intercept,
+        intercept=lambda: cvxpy_.multiplier(balance),
     )
 
 
 def build(problem: OWAProblem) -> Formulation:
-    """Write the compact dual down.
-
-    Parameters
-    ----------
-    problem : OWAProblem
-        With non-decreasing weights, ``weights[k]`` for the k-th smallest deviation.
-
-    Returns
-    -------
-    formulation : Formulation
-    """
+    """Write the compact dual down; the weights must be non-decreasing."""
     return network_formulation(problem, require_convex(problem, "The compact dual"))
 
 
-def solve(
-    problem: OWAProblem,
-    *,
-    backend: str | None = None,
-    time_limit: float | None = None,
-    mip_gap: float = 1e-4,  # noqa: ARG001
-    tol: float = 1e-8,
-    strengthened: bool = True,  # noqa: ARG001
-    verbose: int = 0,
-    options: Mapping[str, Any] | None = None,
-) -> Solution:
-    """Solve the compact dual; parameters as in :func:`owasvm.models.c_owa_svm.solve`.
+def solve(problem: OWAProblem, **settings: Any) -> Solution:
+    """Solve the compact dual; settings as in :func:`owasvm.models.convex.solve_model`.
 
     Examples
     --------
@@ -207,16 +183,8 @@ def solve(
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> problem = OWAProblem(y, RankCosts(4, "superquantile", 0.5, C=0.25), gram=X @ X.T)
-    >>> round(c_owa_svm_compact.solve(problem).objective, 6)
-    0.875
+    >>> solution = c_owa_svm_compact.solve(problem)
+    >>> round(solution.objective, 6), str(solution.status)
+    (0.875, 'optimal')
     """
-    return solve_formulation(
-        problem,
-        build,
-        "compact-dual",
-        backend=backend,
-        time_limit=time_limit,
-        tol=tol,
-        verbose=verbose,
-        options=options,
-    )
+    return solve_model(problem, "compact-dual", build, **settings)

@@ -38,9 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.certificate import Certificate
-from owasvm.models._convex import Formulation, as_solver, solve_formulation
 from owasvm.models._data import coordinates, require_convex
-from owasvm.models.backends.cvxpy_ import import_cvxpy
+from owasvm.models.backends import cvxpy_
+from owasvm.models.convex import Formulation, as_solver, solve_model
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 
@@ -65,26 +65,17 @@ class PropositionIntercept(NamedTuple):
 
 
 def build(problem: OWAProblem) -> Formulation:
-    """Write C-OWA-SVM_K down.
-
-    Parameters
-    ----------
-    problem : OWAProblem
-        With non-decreasing weights, ``weights[k]`` for the k-th smallest deviation.
-
-    Returns
-    -------
-    formulation : Formulation
-    """
-    cp = import_cvxpy()
+    """Write C-OWA-SVM_K down; the weights must be non-decreasing."""
+    cp = cvxpy_.import_cvxpy()
     costs = require_convex(problem, "C-OWA-SVM_K")
     rows, y, n = coordinates(problem), problem.y, problem.n_samples
 
     alpha = cp.Variable(n, name="alpha")
     eta = cp.Variable((n, n), name="eta")
 
+    balance = y @ alpha == 0
     constraints = {
-        "cdual1": y @ alpha == 0,
+        "cdual1": balance,
         "cdual2": alpha <= eta @ costs,
         "cdual3": cp.sum(eta, axis=0) == 1,
         "cdual4": cp.sum(eta, axis=1) == 1,
@@ -95,10 +86,6 @@ def build(problem: OWAProblem) -> Formulation:
     squared_norm = cp.sum_squares(rows.T @ cp.multiply(y, alpha))
     model = cp.Problem(cp.Maximize(cp.sum(alpha) - squared_norm / 2), list(constraints.values()))
 
-    def intercept() -> float | None:
-        found = constraints["cdual1"].dual_value
-        return None if found is None else float(np.asarray(found).item())
-
     def details(found: Certificate) -> Mapping[str, Any]:
         rule = proposition_intercept(problem, np.asarray(alpha.value), np.asarray(eta.value))
         return {"proposition_intercept": rule, "intercept": found.intercept}
@@ -108,7 +95,7 @@ def build(problem: OWAProblem) -> Formulation:
         {"alpha": alpha, "eta": eta},
         constraints,
         dual=lambda: np.asarray(alpha.value),
-        intercept=intercept,
+        intercept=lambda: cvxpy_.multiplier(balance),
         details=details,
     )
 
@@ -158,18 +145,8 @@ def proposition_intercept(
     return PropositionIntercept(float(problem.y[k] - problem.scores(alpha)[k]), eligible)
 
 
-def solve(
-    problem: OWAProblem,
-    *,
-    backend: str | None = None,
-    time_limit: float | None = None,
-    mip_gap: float = 1e-4,  # noqa: ARG001
-    tol: float = 1e-8,
-    strengthened: bool = True,  # noqa: ARG001
-    verbose: int = 0,
-    options: Mapping[str, Any] | None = None,
-) -> Solution:
-    """Solve C-OWA-SVM_K; parameters as in :func:`owasvm.models.c_owa_svm.solve`.
+def solve(problem: OWAProblem, **settings: Any) -> Solution:
+    """Solve C-OWA-SVM_K; settings as in :func:`owasvm.models.convex.solve_model`.
 
     ``details["proposition_intercept"]`` of the result holds what Proposition 3.2 gives.
 
@@ -181,19 +158,11 @@ def solve(
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> problem = OWAProblem(y, RankCosts(4, "superquantile", 0.5, C=0.25), gram=X @ X.T)
-    >>> round(c_owa_svm_dual.solve(problem).objective, 6)
-    0.875
+    >>> solution = c_owa_svm_dual.solve(problem)
+    >>> round(solution.objective, 6), str(solution.status)
+    (0.875, 'optimal')
     """
-    return solve_formulation(
-        problem,
-        build,
-        "assignment-dual",
-        backend=backend,
-        time_limit=time_limit,
-        tol=tol,
-        verbose=verbose,
-        options=options,
-    )
+    return solve_model(problem, "assignment-dual", build, **settings)
 
 
 SOLVER = as_solver("assignment-dual", build)

@@ -29,23 +29,18 @@ Notation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from owasvm.models import algorithm1
 from owasvm.models._data import coordinates, rank_costs
-from owasvm.models._ordering import add_ordering, ordering_point
-from owasvm.models.backends._program import MixedIntegerProgram
+from owasvm.models._ordering import add_ordering, direction, point
+from owasvm.models.backends.program import MixedIntegerProgram
 from owasvm.models.bounds import DeviationBounds
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 
 __all__ = ["build", "direction", "point", "solve"]
-
-FloatArray = NDArray[np.float64]
 
 
 def build(
@@ -98,73 +93,8 @@ def build(
     return program
 
 
-def point(
-    problem: OWAProblem, program: MixedIntegerProgram, dual: FloatArray, intercept: float
-) -> FloatArray:
-    """The classifier as a feasible point of the program."""
-    values = np.zeros(program.n_variables)
-    rows = coordinates(problem)
-    w = rows.T @ (problem.y * dual)
-    values[program.blocks["w"]] = w
-    values[program.blocks["b"]] = intercept
-    deviations = np.maximum(1.0 - problem.y * (rows @ w + intercept), 0.0)
-    ordering_point(program, values, deviations)
-    return values
-
-
-def direction(
-    problem: OWAProblem,  # noqa: ARG001
-    program: MixedIntegerProgram,
-    values: FloatArray,
-) -> tuple[FloatArray, float]:
-    """w, in the coordinates of the problem, and b of a solution of the program."""
-    return values[program.blocks["w"]], float(values[program.blocks["b"]][0])
-
-
-def solve(
-    problem: OWAProblem,
-    *,
-    backend: str | None = None,
-    time_limit: float | None = None,
-    mip_gap: float = 1e-4,
-    tol: float = 1e-8,
-    strengthened: bool = True,
-    warm_start: Solution | None = None,
-    verbose: int = 0,
-    callback: algorithm1.Callback | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Solution:
-    """Solve NC-OWA-SVM by the steps of Algorithm 1 in the coordinates of w.
-
-    Parameters
-    ----------
-    problem : OWAProblem
-        Weights in any order, ``weights[k]`` for the k-th smallest deviation.
-    backend : str or None, default=None
-        Keyword of a mixed-integer back-end, None for SCIP.
-    time_limit : float or None, default=None
-        Seconds; at the limit the best classifier so far is returned with ``Status.TIME_LIMIT``.
-    mip_gap : float, default=1e-4
-        Relative gap to the global optimum to reach. Back-ends compute with tolerances of about
-        1e-6, so nothing below 1e-5 can be proven.
-    tol : float, default=1e-8
-        Tolerance of the continuous problems on the way.
-    strengthened : bool, default=True
-        The strengthened model, or the one the paper prints.
-    warm_start : Solution or None, default=None
-        A classifier to start from.
-    verbose : int, default=0
-        From 2 on the back-end writes its log.
-    callback : callable or None, default=None
-        ``callback(info) -> bool``, False stops the search.
-    options : mapping or None, default=None
-        ``max_binaries``, ``continuous_backend``, ``threads``; anything else goes to the
-        mixed-integer back-end in its own words.
-
-    Returns
-    -------
-    solution : Solution
-        ``details["algorithm1"]`` holds the intermediate values.
+def solve(problem: OWAProblem, **settings: Any) -> Solution:
+    """Solve NC-OWA-SVM by Algorithm 1; settings as in :func:`owasvm.models.algorithm1.run`.
 
     Examples
     --------
@@ -177,16 +107,7 @@ def solve(
     >>> round(nc_owa_svm.solve(problem).objective, 5)
     1.55556
     """
-    return algorithm1.run(
-        problem,
-        formulation="primal",
-        backend=backend,
-        time_limit=time_limit,
-        mip_gap=mip_gap,
-        tol=tol,
-        strengthened=strengthened,
-        warm_start=warm_start,
-        verbose=verbose,
-        callback=callback,
-        options=options,
-    )
+    # Algorithm 1 builds this model.
+    from owasvm.models import algorithm1
+
+    return algorithm1.run(problem, formulation="primal", **settings)

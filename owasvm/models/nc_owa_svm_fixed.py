@@ -196,8 +196,8 @@ def solve_dual(
         ],
     )
     cvxpy_.solve(model, backend=backend, tol=tol)
-    intercept = float(np.asarray(balance.dual_value).item())
-    return FixedRanks(float(model.value), np.asarray(alpha.value), intercept)
+    b = float(np.asarray(balance.dual_value).item())
+    return FixedRanks(float(model.value), np.asarray(alpha.value), b)
 
 
 def best_at_order(

@@ -30,23 +30,18 @@ Notation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from owasvm.models import algorithm1
 from owasvm.models._data import coordinates, gram_matrix, rank_costs
-from owasvm.models._ordering import add_ordering, ordering_point
-from owasvm.models.backends._program import MixedIntegerProgram
+from owasvm.models._ordering import add_ordering, direction, point
+from owasvm.models.backends.program import MixedIntegerProgram
 from owasvm.models.bounds import DeviationBounds
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 
 __all__ = ["build", "direction", "point", "solve"]
-
-FloatArray = NDArray[np.float64]
 
 
 def build(
@@ -88,46 +83,8 @@ def build(
     return program
 
 
-def point(
-    problem: OWAProblem, program: MixedIntegerProgram, dual: FloatArray, intercept: float
-) -> FloatArray:
-    """The classifier as a feasible point of the program."""
-    values = np.zeros(program.n_variables)
-    rows = coordinates(problem)
-    s = rows.T @ (problem.y * dual)
-    values[program.blocks["s"]] = s
-    values[program.blocks["b"]] = intercept
-    if "alpha" in program.blocks:
-        values[program.blocks["alpha"]] = dual
-    deviations = np.maximum(1.0 - problem.y * (rows @ s + intercept), 0.0)
-    ordering_point(program, values, deviations)
-    return values
-
-
-def direction(
-    problem: OWAProblem, program: MixedIntegerProgram, values: FloatArray
-) -> tuple[FloatArray, float]:
-    """w, in the coordinates of the problem, and b of a solution of the program."""
-    b = float(values[program.blocks["b"]][0])
-    if "alpha" not in program.blocks:
-        return values[program.blocks["s"]], b
-    return coordinates(problem).T @ (problem.y * values[program.blocks["alpha"]]), b
-
-
-def solve(
-    problem: OWAProblem,
-    *,
-    backend: str | None = None,
-    time_limit: float | None = None,
-    mip_gap: float = 1e-4,
-    tol: float = 1e-8,
-    strengthened: bool = True,
-    warm_start: Solution | None = None,
-    verbose: int = 0,
-    callback: algorithm1.Callback | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Solution:
-    """Solve NC-OWA-SVM_K by Algorithm 1; parameters as in :func:`owasvm.models.nc_owa_svm.solve`.
+def solve(problem: OWAProblem, **settings: Any) -> Solution:
+    """Solve NC-OWA-SVM_K by Algorithm 1; settings as in :func:`owasvm.models.algorithm1.run`.
 
     Examples
     --------
@@ -140,16 +97,7 @@ def solve(
     >>> round(nc_owa_svm_kernel.solve(problem).objective, 5)
     1.55556
     """
-    return algorithm1.run(
-        problem,
-        formulation="kernel",
-        backend=backend,
-        time_limit=time_limit,
-        mip_gap=mip_gap,
-        tol=tol,
-        strengthened=strengthened,
-        warm_start=warm_start,
-        verbose=verbose,
-        callback=callback,
-        options=options,
-    )
+    # Algorithm 1 builds this model.
+    from owasvm.models import algorithm1
+
+    return algorithm1.run(problem, formulation="kernel", **settings)

@@ -28,14 +28,13 @@ n^2 variables, fewer when steps are zero: they carry no cost and their rows are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from owasvm.models._convex import Formulation, as_solver, solve_formulation
 from owasvm.models._data import coordinates, require_convex
 from owasvm.models.backends.cvxpy_ import import_cvxpy
+from owasvm.models.convex import Formulation, as_solver, solve_model
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 
@@ -43,17 +42,7 @@ __all__ = ["build", "solve"]
 
 
 def build(problem: OWAProblem) -> Formulation:
-    """Write OT-C-OWA-SVM down.
-
-    Parameters
-    ----------
-    problem : OWAProblem
-        With non-decreasing weights, ``weights[k]`` for the k-th smallest deviation.
-
-    Returns
-    -------
-    formulation : Formulation
-    """
+    """Write OT-C-OWA-SVM down; the weights must be non-decreasing."""
     cp = import_cvxpy()
     costs = require_convex(problem, "OT-C-OWA-SVM")
     rows, y, n, C = coordinates(problem), problem.y, problem.n_samples, problem.costs.C
@@ -88,18 +77,8 @@ def build(problem: OWAProblem) -> Formulation:
     )
 
 
-def solve(
-    problem: OWAProblem,
-    *,
-    backend: str | None = None,
-    time_limit: float | None = None,
-    mip_gap: float = 1e-4,  # noqa: ARG001
-    tol: float = 1e-8,
-    strengthened: bool = True,  # noqa: ARG001
-    verbose: int = 0,
-    options: Mapping[str, Any] | None = None,
-) -> Solution:
-    """Solve OT-C-OWA-SVM; parameters and result as in :func:`owasvm.models.c_owa_svm.solve`.
+def solve(problem: OWAProblem, **settings: Any) -> Solution:
+    """Solve OT-C-OWA-SVM; settings as in :func:`owasvm.models.convex.solve_model`.
 
     Examples
     --------
@@ -109,19 +88,11 @@ def solve(
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> problem = OWAProblem(y, RankCosts(4, "superquantile", 0.5, C=0.25), features=X)
-    >>> round(ot_c_owa_svm.solve(problem).objective, 6)
-    0.875
+    >>> solution = ot_c_owa_svm.solve(problem)
+    >>> round(solution.objective, 6), str(solution.status)
+    (0.875, 'optimal')
     """
-    return solve_formulation(
-        problem,
-        build,
-        "ogryczak-tamir",
-        backend=backend,
-        time_limit=time_limit,
-        tol=tol,
-        verbose=verbose,
-        options=options,
-    )
+    return solve_model(problem, "ogryczak-tamir", build, **settings)
 
 
 SOLVER = as_solver("ogryczak-tamir", build)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from owasvm.models import BackendError, MissingBackendError, available, bounds, nc_owa_svm
-from owasvm.models.algorithm1 import _search
-from owasvm.models.backends import BACKENDS, chosen
-from owasvm.models.backends._program import MixedIntegerProgram
+from owasvm.models.backends import BACKENDS, choose_backend
+from owasvm.models.backends.program import MixedIntegerProgram, Search, search
 from tests.models.instances import general, general_weights, make
 from tests.oracles import enumerate_owa_svm
 
@@ -48,7 +47,7 @@ class TestAvailability:
     def test_missing_backend_is_one_line_with_the_command(self, name, monkeypatch):
         monkeypatch.setattr("owasvm.models.backends.util.find_spec", lambda _: None)
         with pytest.raises(MissingBackendError) as caught:
-            chosen(name, "mixed_integer")
+            choose_backend(name, "mixed_integer")
         text = str(caught.value)
         assert "\n" not in text
         assert ("owasvm[models]" if name == "scip" else "pip install gurobipy") in text
@@ -102,17 +101,7 @@ class TestMixedInteger:
         ).objective
         big_m = bounds.safe_big_m(instance.problem, instance.C * instance.problem.n_samples)
         program = nc_owa_svm.build(instance.problem, big_m)
-        result = _search(
-            name,
-            program,
-            mip_gap=1e-8,
-            time_limit=60.0,
-            starts=[],
-            threads=1,
-            verbose=0,
-            progress=None,
-            options={},
-        )
+        result = search(name, program, Search(mip_gap=1e-8, time_limit=60.0))
         assert result.status == "optimal"
         assert result.objective == pytest.approx(truth, rel=1e-5)
         assert program.violation(result.point) < 1e-5
@@ -134,17 +123,7 @@ class TestMixedInteger:
         z = program.variables("z", 1, binary=True)
         program.rows("no", (1.0, x), (1.0, z), lower=3.0)
         program.minimise((np.ones(1), x), squares=x)
-        result = _search(
-            name,
-            program,
-            mip_gap=1e-4,
-            time_limit=10.0,
-            starts=[],
-            threads=1,
-            verbose=0,
-            progress=None,
-            options={},
-        )
+        result = search(name, program, Search(mip_gap=1e-4, time_limit=10.0))
         assert result.status == "infeasible"
         assert result.point is None
 

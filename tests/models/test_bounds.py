@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from owasvm.models import bounds
-from owasvm.models._start import svm, value_of
-from owasvm.models.bounds import _certified, _into_rank_set
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.models._start import evaluate, svm
+from owasvm.models.bounds import _certify, _shrink_into
+from owasvm.problem import OWAProblem, PlainCosts, RankCosts
 from owasvm.solvers import solve
 from tests.models.instances import general, general_weights, make
 from tests.oracles import enumerate_owa_svm, owa_value
@@ -142,9 +142,8 @@ class TestIntervals:
         sign = rng.choice([-1.0, 1.0])
         g[i] = sign
         multipliers = rng.exponential(size=n) * 10.0**exponent
-        bound = _certified(
-            problem, first.objective, g, 0.0, multipliers, 10.0 ** rng.uniform(-3, 3)
-        )
+        price = 10.0 ** rng.uniform(-3, 3)
+        bound = _certify(problem, first.objective, g, 0.0, multipliers, price)
         h = 1.0 - problem.y * (problem.scores(first.dual) + first.intercept)
         assert sign * h[i] <= bound + 1e-9 * max(1.0, abs(bound))
 
@@ -157,7 +156,7 @@ class TestRelaxation:
         costs = data.draw(any_weights(n_samples))
         deviations = data.draw(deviation_vectors(n_samples))
         rng = np.random.default_rng(seed)
-        point = _into_rank_set(rng.normal(0.5, 1.0, size=n_samples) * costs.max(), costs)
+        point = _shrink_into(PlainCosts(costs), rng.normal(0.5, 1.0, size=n_samples) * costs.max())
         value = owa_value(deviations, costs)
         assert np.all(point >= 0.0)
         assert point @ deviations <= value + 1e-9 * max(1.0, abs(value))
@@ -165,7 +164,8 @@ class TestRelaxation:
     def test_rank_set_is_reached(self):
         # The ordered costs themselves are inside when they do not fall.
         costs = np.array([0.2, 0.2, 1.0, 3.0])
-        np.testing.assert_allclose(_into_rank_set(costs[[2, 0, 3, 1]], costs), costs[[2, 0, 3, 1]])
+        mixed = costs[[2, 0, 3, 1]]
+        np.testing.assert_allclose(_shrink_into(PlainCosts(costs), mixed), mixed)
 
     @pytest.mark.parametrize("number", NUMBERS)
     def test_bound_is_below_the_optimum(self, number):
@@ -216,4 +216,4 @@ def test_svm_value_is_that_of_its_deviations():
     expected = 0.5 * (instance.problem.y * first.dual) @ scores
     expected += instance.C * owa_value(deviations, instance.weights)
     assert first.objective == pytest.approx(expected, rel=1e-12)
-    assert value_of(instance.problem, first.dual, first.intercept) == first.objective
+    assert evaluate(instance.problem, *first[:2]).objective == first.objective

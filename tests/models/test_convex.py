@@ -82,6 +82,11 @@ class TestRefusals:
         with pytest.raises(ValueError, match="no sample_weight"):
             model.solve(OWAProblem(y, costs, features=np.eye(3)))
 
+    def test_arguments_without_a_meaning(self, model):
+        for name in ("mip_gap", "strengthened", "warm_start", "max_iter"):
+            with pytest.raises(TypeError, match=name):
+                model.solve(convex(1).problem, **{name: 1})
+
     def test_unknown_backend(self, model):
         with pytest.raises(ValueError, match="'scip' does not solve convex models"):
             model.solve(convex(1).problem, backend="scip")

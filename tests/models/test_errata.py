@@ -20,6 +20,7 @@ from owasvm.models import (
 )
 from owasvm.models._start import svm
 from owasvm.models.backends import BackendError, cvxpy_, scip_
+from owasvm.models.backends.program import Search
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.weights import owa_weights
 from tests.models.instances import general
@@ -36,7 +37,7 @@ def _line(points, labels, weights, C=1.0):
 
 
 def _optimum(program):
-    result = scip_.solve(program, mip_gap=1e-9, time_limit=60.0)
+    result = scip_.solve(program, Search(mip_gap=1e-9, time_limit=60.0))
     assert result.status == "optimal"
     return result.objective
 

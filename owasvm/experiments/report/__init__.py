@@ -59,9 +59,9 @@ def write_report(run_folder: Path, output: Path | None = None) -> Path:
 
 
 def _write_all(files: dict[Path, str]) -> None:
-    from owasvm._files import replaced
+    from owasvm.files import replace_file
 
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced(path) as stream:
+        with replace_file(path) as stream:
             stream.write(text.encode())

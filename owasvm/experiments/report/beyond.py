@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.experiments import paper
 from owasvm.experiments.protocol import N_INNER_FOLDS
 from owasvm.experiments.statistics import compare_folds, holm
 from owasvm.experiments.tables import PARAMETERS, best_parameters
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,11 +38,6 @@ _SCORE_COLUMNS = ["dataset", "model", "fold", "score"]
 
 def gap_distribution(cells: pd.DataFrame) -> pd.DataFrame:
     """Describe the certified gaps of the exact models with general weights.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        From :func:`owasvm.experiments.tables.load_cells`.
 
     Returns
     -------
@@ -80,15 +75,6 @@ def gap_distribution(cells: pd.DataFrame) -> pd.DataFrame:
 def best_fold_scores(cells: pd.DataFrame, points: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the scores of the best parameters on the shuffled folds, fold by fold.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        From :func:`owasvm.experiments.tables.load_cells`.
-    points : DataFrame
-        From :func:`owasvm.experiments.tables.summarise`.
-    metric : {"acc", "auc"}
-        Score, and what the parameters are chosen by.
-
     Returns
     -------
     scores : DataFrame
@@ -104,22 +90,8 @@ def best_fold_scores(cells: pd.DataFrame, points: pd.DataFrame, metric: str) -> 
 def nested_fold_scores(cells: pd.DataFrame, inner: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the scores of parameters chosen without the test fold.
 
-    In every outer fold the point of the grid with the best mean over the inner folds is taken,
-    and its score on the outer test samples counts.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        From :func:`owasvm.experiments.tables.load_cells`.
-    inner : DataFrame
-        From :func:`owasvm.experiments.tables.load_nested`.
-    metric : {"acc", "auc"}
-        Score, and what the parameters are chosen by.
-
-    Returns
-    -------
-    scores : DataFrame
-        Columns ``dataset``, ``model``, ``fold`` and ``score``, in percent.
+    In every outer fold the point of the grid with the best mean over the inner folds is taken, and
+    its score on the outer test samples counts. The columns are those of :func:`best_fold_scores`.
     """
     means = inner.assign(**{metric: inner[metric].round(11)})
     chosen = best_parameters(means, metric, ("dataset", "model", "outer_fold"), N_INNER_FOLDS)
@@ -146,8 +118,8 @@ def paired_comparisons(scores: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     comparisons : DataFrame
-        One row for each dataset and pair of :data:`PAIRS` whose ten folds are there: the fields
-        of :class:`owasvm.experiments.statistics.PairedTest`, and both p-values after Holm's
+        One row per dataset and pair of :data:`PAIRS` whose ten folds are there: the fields of
+        :class:`owasvm.experiments.statistics.PairedTest`, and both p-values after Holm's
         correction over all rows, ``t_holm`` and ``wilcoxon_holm``.
     """
     pandas = require("pandas", "A report")

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from owasvm._extras import require
 from owasvm.experiments import paper
 from owasvm.experiments.tables import GRID, PARAMETERS, best_parameters
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,18 +88,9 @@ def compare_with_paper(
 
 
 def agrees(model: str, difference: float) -> bool:
-    """Tell whether a difference from the printed value is small enough.
+    """Tell whether a difference from the printed value, in points, is small enough.
 
-    Parameters
-    ----------
-    model : str
-        An exact model may be better than printed, the others may not differ.
-    difference : float
-        Ours minus printed, in points.
-
-    Returns
-    -------
-    agrees : bool
+    An exact model may be better than printed, the others may not differ.
     """
     allowed = TOLERANCE + 1e-9
     return difference >= -allowed if paper.is_exact(model) else abs(difference) <= allowed
@@ -107,11 +98,6 @@ def agrees(model: str, difference: float) -> bool:
 
 def compare_orders(orders: pd.DataFrame) -> pd.DataFrame:
     """Put the coincidence of orders beside the printed one.
-
-    Parameters
-    ----------
-    orders : DataFrame
-        From :func:`load_orders`.
 
     Returns
     -------
@@ -135,7 +121,7 @@ def compare_orders(orders: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare_times(auc: pd.DataFrame) -> pd.DataFrame:
-    """Put the times a fold at the best AUC parameters beside the printed ones.
+    """Put the times per fold at the best AUC parameters beside the printed ones.
 
     Parameters
     ----------

@@ -10,18 +10,7 @@ __all__ = ["make_tables"]
 
 
 def make_tables(run: Run) -> dict[str, Table]:
-    """Make all tables of the report.
-
-    Parameters
-    ----------
-    run : Run
-        From :func:`~owasvm.experiments.report.run.load_run`.
-
-    Returns
-    -------
-    tables : dict of str to Table
-        By slug.
-    """
+    """Make all tables of the report, by slug."""
     made = [paper_tables.order_table(run)]
     made += [
         paper_tables.metric_table(run, metric, protocol)

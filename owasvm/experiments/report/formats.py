@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from owasvm._extras import require
 from owasvm.experiments.report.symbols import ALPHA, DASH, MINUS, SCRIPT_L, SIGMA, TIMES
 from owasvm.experiments.report.table import MARKS, Cell, Column, Table, plain, to_csv
+from owasvm.extras import require
 
 __all__ = ["FORMATS", "render_page", "render_table"]
 
@@ -45,19 +45,7 @@ _LATEX_SPECIALS = {
 
 
 def render_table(table: Table, format: str) -> str:
-    """Write a table.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    format : {"markdown", "latex", "csv"}
-        How to write it.
-
-    Returns
-    -------
-    text : str
-    """
+    """Write a table in one of :data:`FORMATS`."""
     if format == "csv":
         return to_csv(table)
     template = _environment().get_template(f"table.{FORMATS[format]}")
@@ -65,17 +53,7 @@ def render_table(table: Table, format: str) -> str:
 
 
 def render_page(**content: Any) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    **content
-        What the template ``page.html`` refers to.
-
-    Returns
-    -------
-    text : str
-    """
+    """Write the page; `content` is what the template ``page.html`` refers to."""
     style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
     # Our own style sheet, without a character that HTML would escape.
     return _environment().get_template("page.html").render(style=style, marks=MARKS, **content)

@@ -85,17 +85,7 @@ class Gallery:
 
 
 def make_galleries(run: Run) -> list[Gallery]:
-    """Draw all figures of the report.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-
-    Returns
-    -------
-    galleries : list of Gallery
-    """
+    """Draw all figures of the report."""
     return [_time_gallery(run), _heat_map_gallery(run), *_refit_galleries(run)]
 
 
@@ -137,9 +127,9 @@ def _time_gallery(run: Run) -> Gallery:
     )
     illustration = _illustration(
         "figure-times",
-        "Seconds a fit against the number of samples, all fits of the grid: median and the range "
-        f"from 20 to 80 %. {slopes} Crosses are the printed CPLEX times of the exact model.",
-        "Two log-log charts of seconds a fit against samples, for linear models and for the "
+        "Seconds per fit against the number of samples, all fits of the grid: median and the "
+        f"range from 20 to 80 %. {slopes} Crosses are the printed CPLEX times of the exact model.",
+        "Two log-log charts of seconds per fit against samples, for linear models and for the "
         f"Gaussian kernel. Median times: {'; '.join(parts)}.",
         partial(figures.time_figure, times),
     )
@@ -173,8 +163,8 @@ def _heat_map_gallery(run: Run) -> Gallery:
         "heat-maps",
         "Accuracy over the grid",
         "Mean accuracy over the ten shuffled folds for every pair of C and kernel width, the best "
-        "over the weights for the OWA models. The ring marks the best pair; one scale a dataset, "
-        "cut 15 points below the best.",
+        "over the weights for the OWA models. The ring marks the best pair; one scale per "
+        "dataset, cut 15 points below the best.",
         drawn,
         "" if drawn else "No kernel model has all ten shuffled folds.",
     )

@@ -84,22 +84,7 @@ _SECTIONS = (
 
 
 def page_content(run: Run, tables: dict[str, Table], galleries: list[Gallery]) -> dict[str, Any]:
-    """Put the parts of the page in order.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    tables : dict of str to Table
-        All tables.
-    galleries : list of Gallery
-        All figures.
-
-    Returns
-    -------
-    content : dict
-        For the template of the page.
-    """
+    """Put the parts of the page in order, for its template."""
     sections = [
         Section(slug, title, text, [tables[name] for name in names])
         for slug, title, text, names in _SECTIONS

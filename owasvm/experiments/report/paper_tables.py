@@ -135,11 +135,12 @@ def times_table(run: Run) -> Table:
         rows.append([label(row["dataset"]), row["model"], *steps, ours, *printed, row["ratio"]])
     return Table(
         slug="times",
-        title="Times a fold",
+        title="Times per fold",
         caption=(
-            f"Table {paper.TABLES['times'].number} of the paper: seconds a fold at the parameters "
-            "of the best AUC, with the paper's folds; both steps of the two-step models. The "
-            "printed times of the OWA models are those of CPLEX on the authors' machine."
+            f"Table {paper.TABLES['times'].number} of the paper: seconds per fold at the "
+            "parameters of the best AUC, with the paper's folds; both steps of the two-step "
+            "models. The printed times of the OWA models are those of CPLEX on the authors' "
+            "machine."
         ),
         columns=[
             Column("Data"),

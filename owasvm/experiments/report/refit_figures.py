@@ -28,17 +28,7 @@ _MAX_SAMPLES = 400
 
 
 def weight_figure(refits: Sequence[Refit]) -> Figure:
-    """Draw rank weights and sorted deviations of the winning models.
-
-    Parameters
-    ----------
-    refits : sequence of Refit
-        From :func:`owasvm.experiments.report.refits.refit_winners`.
-
-    Returns
-    -------
-    figure : Figure
-    """
+    """Draw rank weights and sorted deviations of the winning models."""
     figure = new_figure(8.2, 3.6)
     left, right = figure.subplots(1, 2)
     for refit in refits:
@@ -62,21 +52,7 @@ def weight_figure(refits: Sequence[Refit]) -> Figure:
 
 
 def boundary_figure(components: FloatArray, y: FloatArray, planes: Sequence[Plane]) -> Figure:
-    """Draw the decision boundaries of the winning models in the plane of two components.
-
-    Parameters
-    ----------
-    components : ndarray of shape (n_samples, 2)
-        The samples.
-    y : ndarray of shape (n_samples,)
-        Labels, -1 or +1.
-    planes : sequence of Plane
-        From :func:`owasvm.experiments.report.refits.refit_in_plane`.
-
-    Returns
-    -------
-    figure : Figure
-    """
+    """Draw the decision boundaries of the winning models in the plane of two components."""
     columns = min(3, len(planes))
     rows = -(-len(planes) // columns)
     figure = new_figure(8.2, 2.55 * rows + 0.35)

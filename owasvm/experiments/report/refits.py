@@ -72,18 +72,7 @@ class Plane:
 
 
 def load_samples(dataset: str) -> tuple[FloatArray, FloatArray] | None:
-    """Load a dataset without the network.
-
-    Parameters
-    ----------
-    dataset : str
-        Name of the dataset.
-
-    Returns
-    -------
-    samples : tuple of ndarray or None
-        X and y; None when its file is not there.
-    """
+    """Load X and y of a dataset without the network; None when its file is not there."""
     from owasvm.datasets import DatasetError, load
 
     try:
@@ -95,25 +84,13 @@ def load_samples(dataset: str) -> tuple[FloatArray, FloatArray] | None:
 
 def make_classifier(
     model: str, parameters: Mapping[str, Any], n_samples: int, n_features: int
-) -> Any | None:
+) -> Any:
     """Make the estimator of a model at a point of the grid.
 
-    Parameters
-    ----------
-    model : str
-        One of the paper's models.
-    parameters : mapping
-        ``C``, ``width``, ``quantifier`` and ``alpha``, as in the store.
-    n_samples, n_features : int
-        Size of the training set.
-
-    Returns
-    -------
-    classifier : estimator or None
-        None when no fast solver for general weights is installed.
+    `parameters` holds ``C``, ``width``, ``quantifier`` and ``alpha``, as in the store; `n_samples`
+    and `n_features` are the size of the training set.
     """
     from owasvm import OWASVC, LinearOWASVC, TwoStepOWASVC
-    from owasvm.solvers import SOLVERS
     from owasvm.weights import is_convex, owa_weights
 
     width = float(parameters["width"])
@@ -125,8 +102,6 @@ def make_classifier(
     if paper.is_two_step(model):
         return TwoStepOWASVC(**{"kernel": "linear"} | settings | _TWO_STEP_LIMITS)
     if not is_convex(owa_weights(n_samples, weights, settings["alpha"])):
-        if "dca" not in SOLVERS:
-            return None
         settings["solver"] = "dca"
     if not paper.is_kernel(model) and n_samples > n_features:
         return LinearOWASVC(**settings)
@@ -136,28 +111,14 @@ def make_classifier(
 def refit_winners(run: Run, dataset: str, X: FloatArray, y: FloatArray) -> list[Refit]:
     """Train the models with the best accuracy on all samples.
 
-    Parameters
-    ----------
-    run : Run
-        The run.
-    dataset : str
-        Name of the dataset.
-    X, y : ndarray
-        Its samples.
-
-    Returns
-    -------
-    refits : list of Refit
-        In the order of the paper; models without a result are left out.
+    They come in the order of the paper; models without a result are left out.
     """
     from owasvm.loss import hinge_deviations
     from owasvm.weights import owa_weights
 
     refits = []
     for cell in _winners(run, dataset):
-        classifier = _fitted(cell, X, y)
-        if classifier is None:
-            continue
+        classifier = _fit(cell, X, y)
         deviations = np.sort(hinge_deviations(classifier.decision_function(X), y))
         family = cell["quantifier"] or "uniform"
         refits.append(
@@ -165,7 +126,7 @@ def refit_winners(run: Run, dataset: str, X: FloatArray, y: FloatArray) -> list[
                 model=cell["model"],
                 description=_describe(cell),
                 weights=owa_weights(y.size, family, cell["alpha"] or None),
-                deviations=_rounded(deviations),
+                deviations=_round(deviations),
             )
         )
     return refits
@@ -175,15 +136,6 @@ def refit_in_plane(
     run: Run, dataset: str, X: FloatArray, y: FloatArray
 ) -> tuple[FloatArray, list[Plane]]:
     """Train the models with the best accuracy on two principal components.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    dataset : str
-        Name of the dataset.
-    X, y : ndarray
-        Its samples.
 
     Returns
     -------
@@ -201,16 +153,14 @@ def refit_in_plane(
     where = np.column_stack([part.ravel() for part in np.meshgrid(first, second)])
     planes = []
     for cell in _winners(run, dataset):
-        classifier = _fitted(cell, components, y)
-        if classifier is None:
-            continue
+        classifier = _fit(cell, components, y)
         values = classifier.decision_function(where).reshape(_N_GRID, _N_GRID)
         right = np.sign(classifier.decision_function(components)) == y
-        planes.append(Plane(cell["model"], (first, second), _rounded(values), right.mean()))
+        planes.append(Plane(cell["model"], (first, second), _round(values), right.mean()))
     return components, planes
 
 
-def _rounded(values: FloatArray) -> FloatArray:
+def _round(values: FloatArray) -> FloatArray:
     """Keep six digits of the largest value, so that noise of the solver leaves no trace."""
     largest = float(np.abs(values).max())
     return values.round(5 - int(np.floor(np.log10(largest)))) if largest > 0.0 else values
@@ -222,13 +172,11 @@ def _winners(run: Run, dataset: str) -> list[dict[str, Any]]:
     return found.to_dict("records")
 
 
-def _fitted(cell: Mapping[str, Any], X: FloatArray, y: FloatArray) -> Any | None:
+def _fit(cell: Mapping[str, Any], X: FloatArray, y: FloatArray) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
     classifier = make_classifier(cell["model"], cell, *X.shape)
-    if classifier is None:
-        return None
     # With several threads the last digits of a product depend on how the work was divided.
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)

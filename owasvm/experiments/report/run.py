@@ -56,17 +56,7 @@ class Run:
 
 
 def load_run(run_folder: Path) -> Run:
-    """Read a run.
-
-    Parameters
-    ----------
-    run_folder : Path
-        Folder of the run.
-
-    Returns
-    -------
-    run : Run
-    """
+    """Read a run from its folder."""
     cells = tables.load_cells(run_folder)
     meta = tables.load_meta(run_folder)
     points = tables.summarise(cells)

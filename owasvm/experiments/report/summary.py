@@ -53,17 +53,7 @@ class Summary:
 
 
 def summarise_run(run: Run) -> Summary:
-    """Describe a run in words.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-
-    Returns
-    -------
-    summary : Summary
-    """
+    """Describe a run in words."""
     frames = [run.compared[metric, "paper"] for metric in comparison.METRICS]
     others, exact = (
         [frame[frame["model"].map(paper.is_exact) == wanted] for frame in frames]

@@ -268,17 +268,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
 
 
 def to_csv(table: Table) -> str:
-    """Write a table as CSV, numbers with ten digits, nothing where a value is missing.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-
-    Returns
-    -------
-    text : str
-    """
+    """Write a table as CSV, numbers with ten digits, nothing where a value is missing."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([_csv_header(column) for column in table.columns])

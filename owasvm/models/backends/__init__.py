@@ -19,7 +19,7 @@ __all__ = [
     "BackendInfo",
     "MissingBackendError",
     "available",
-    "chosen",
+    "choose_backend",
 ]
 
 
@@ -85,12 +85,16 @@ class Backend:
             return f"pip install {self.distribution}"
         return f"pip install 'owasvm[{self.extra}]'"
 
-    def load(self) -> Any:
-        """Import the package, or say in one line what to install."""
+    def check_installed(self) -> None:
+        """Say in one line what to install, if it is not."""
         if not self.installed:
             raise MissingBackendError(
                 f"Back-end {self.name!r} is not installed: {self.install_command}"
             )
+
+    def load(self) -> Any:
+        """Import the package."""
+        self.check_installed()
         return import_module(self.module)
 
 
@@ -129,24 +133,18 @@ class BackendInfo(NamedTuple):
     capabilities: str
 
 
-def _kind(backend: Backend) -> str:
-    kinds = []
+def _describe(backend: Backend) -> tuple[str, str]:
+    """Kind and capabilities."""
+    kinds, able = [], []
     if backend.continuous:
         kinds.append("conic" if backend.conic else "qp")
-    if backend.mixed_integer:
-        kinds.append("miqp")
-    return "+".join(kinds)
-
-
-def _capabilities(backend: Backend) -> str:
-    able = []
-    if backend.continuous:
         able.append("convex models")
     if backend.conic:
         able.append("auxiliary problems of Algorithm 1")
     if backend.mixed_integer:
+        kinds.append("miqp")
         able.append("mixed-integer models")
-    return f"{', '.join(able)} ({backend.licence})"
+    return "+".join(kinds), f"{', '.join(able)} ({backend.licence})"
 
 
 def available() -> list[BackendInfo]:
@@ -165,20 +163,16 @@ def available() -> list[BackendInfo]:
     >>> [row.name for row in available() if "miqp" in row.kind]
     ['scip', 'gurobi', 'cplex', 'copt', 'xpress']
     """
-    return [
-        BackendInfo(
-            backend.name,
-            _kind(backend),
-            backend.installed,
-            backend.version if backend.installed else None,
-            _capabilities(backend),
-        )
-        for backend in BACKENDS.values()
-    ]
+    table = []
+    for backend in BACKENDS.values():
+        kind, capabilities = _describe(backend)
+        version = backend.version if backend.installed else None
+        table.append(BackendInfo(backend.name, kind, backend.installed, version, capabilities))
+    return table
 
 
-def chosen(name: str | None, purpose: str) -> Backend:
-    """The back-end of this name (None: the default), able to serve `purpose`.
+def choose_backend(name: str | None, purpose: str) -> Backend:
+    """The back-end of this name (None: the default), able to serve `purpose` and installed.
 
     Parameters
     ----------
@@ -197,9 +191,5 @@ def chosen(name: str | None, purpose: str) -> Backend:
             "mixed_integer": "mixed-integer models",
         }[purpose]
         raise ValueError(f"backend={keyword!r} does not solve {what}; use one of {able}.")
-    backend = BACKENDS[keyword]
-    if not backend.installed:
-        raise MissingBackendError(
-            f"Back-end {backend.name!r} is not installed: {backend.install_command}"
-        )
-    return backend
+    BACKENDS[keyword].check_installed()
+    return BACKENDS[keyword]

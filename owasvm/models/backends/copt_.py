@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from owasvm.models.backends import BACKENDS, BackendError
-from owasvm.models.backends._program import (
-    FloatArray,
+from owasvm.models.backends.program import (
     MixedIntegerProgram,
     MixedIntegerResult,
-    Progress,
+    Search,
 )
 
 # Rows, reduced costs and integrality up to 1e-6.
 SLACK = 1e-5
 
 
-def solve(
-    program: MixedIntegerProgram,
-    *,
-    mip_gap: float,
-    time_limit: float | None,
-    starts: Sequence[FloatArray] = (),
-    threads: int = 1,
-    verbose: int = 0,
-    progress: Progress | None = None,  # noqa: ARG001
-    options: dict[str, Any] | None = None,
-) -> MixedIntegerResult:
-    """Solve the program; `options` are COPT parameters. Progress is not reported."""
+def solve(program: MixedIntegerProgram, search: Search) -> MixedIntegerResult:
+    """Solve the program; `search.options` are COPT parameters. Progress is not reported."""
     copt = BACKENDS["copt"].load()
-    settings = {"RelGap": mip_gap, "AbsGap": mip_gap, "Threads": threads}
-    if time_limit is not None:
-        settings["TimeLimit"] = max(time_limit, 0.01)
+    settings = {"RelGap": search.mip_gap, "AbsGap": search.mip_gap, "Threads": search.threads}
+    if search.time_limit is not None:
+        settings["TimeLimit"] = max(search.time_limit, 0.01)
     try:
         configuration = copt.EnvrConfig()
-        if verbose < 2:
+        if search.verbose < 2:
             configuration.set("nobanner", "1")
         model = copt.Envr(configuration).createModel("owasvm")
-        model.setParam("Logging", int(verbose >= 2))
+        model.setParam("Logging", int(search.verbose >= 2))
         variables = _write(copt, model, program)
-        for point in starts:
+        for point in search.starts:
             model.setMipStart(variables, point.tolist())
             model.loadMipStart()
-        for name, value in {**settings, **(options or {})}.items():
+        for name, value in {**settings, **search.options}.items():
             model.setParam(name, value)
         model.solve()
         return _result(copt, model)
@@ -84,7 +72,7 @@ def _result(copt: Any, model: Any) -> MixedIntegerResult:
     known = {
         codes.OPTIMAL: ("optimal", "optimal"),
         codes.TIMEOUT: ("time_limit", "time limit"),
-        codes.NODELIMIT: ("node_limit", "node limit"),
+        codes.NODELIMIT: ("limit", "node limit"),
         codes.INTERRUPTED: ("interrupted", "interrupted"),
         codes.INFEASIBLE: ("infeasible", "infeasible"),
         codes.INF_OR_UNB: ("infeasible", "infeasible or unbounded"),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from owasvm.models.backends import BACKENDS, BackendError
-from owasvm.models.backends._program import (
-    FloatArray,
+from owasvm.models.backends.program import (
     MixedIntegerProgram,
     MixedIntegerResult,
     Progress,
+    Search,
 )
 
 # Rows and reduced costs up to 1e-6, integrality up to 1e-5.
@@ -21,21 +20,11 @@ SLACK = 1e-5
 _SIZE_LIMIT = 1016
 
 
-def solve(
-    program: MixedIntegerProgram,
-    *,
-    mip_gap: float,
-    time_limit: float | None,
-    starts: Sequence[FloatArray] = (),
-    threads: int = 1,
-    verbose: int = 0,
-    progress: Progress | None = None,
-    options: dict[str, Any] | None = None,
-) -> MixedIntegerResult:
-    """Solve the program; `options` are CPLEX parameters, ``"mip.strategy.variableselect"``."""
+def solve(program: MixedIntegerProgram, search: Search) -> MixedIntegerResult:
+    """Solve the program; `search.options` are CPLEX parameters: ``"mip.strategy.search"``."""
     cplex = BACKENDS["cplex"].load()
     with cplex.Cplex() as model:
-        if verbose < 2:
+        if search.verbose < 2:
             for set_stream in (
                 model.set_log_stream,
                 model.set_results_stream,
@@ -44,14 +33,14 @@ def solve(
             ):
                 set_stream(None)
         _write(cplex, model, program)
-        _set_parameters(model, mip_gap, time_limit, threads, options or {})
-        for point in starts:
+        _set_parameters(model, search)
+        for point in search.starts:
             model.MIP_starts.add(
                 cplex.SparsePair(list(range(program.n_variables)), point.tolist()),
                 model.MIP_starts.effort_level.check_feasibility,
             )
-        if progress is not None:
-            _report_progress(cplex, model, progress)
+        if search.progress is not None:
+            _report_progress(cplex, model, search.progress)
         try:
             model.solve()
         except cplex.exceptions.CplexSolverError as error:
@@ -95,16 +84,14 @@ def _write(cplex: Any, model: Any, program: MixedIntegerProgram) -> None:
     model.objective.set_sense(model.objective.sense.minimize)
 
 
-def _set_parameters(
-    model: Any, mip_gap: float, time_limit: float | None, threads: int, options: dict[str, Any]
-) -> None:
+def _set_parameters(model: Any, search: Search) -> None:
     parameters = model.parameters
-    parameters.threads.set(threads)
-    parameters.mip.tolerances.mipgap.set(mip_gap)
-    parameters.mip.tolerances.absmipgap.set(mip_gap)
-    if time_limit is not None:
-        parameters.timelimit.set(max(time_limit, 0.01))
-    for name, value in options.items():
+    parameters.threads.set(search.threads)
+    parameters.mip.tolerances.mipgap.set(search.mip_gap)
+    parameters.mip.tolerances.absmipgap.set(search.mip_gap)
+    if search.time_limit is not None:
+        parameters.timelimit.set(max(search.time_limit, 0.01))
+    for name, value in search.options.items():
         target = parameters
         for part in name.split("."):
             target = getattr(target, part)
@@ -131,8 +118,8 @@ def _result(model: Any) -> MixedIntegerResult:
         codes.MIP_time_limit_infeasible: "time_limit",
         codes.MIP_abort_feasible: "interrupted",
         codes.MIP_abort_infeasible: "interrupted",
-        codes.node_limit_feasible: "node_limit",
-        codes.node_limit_infeasible: "node_limit",
+        codes.node_limit_feasible: "limit",
+        codes.node_limit_infeasible: "limit",
         codes.MIP_infeasible: "infeasible",
         codes.MIP_infeasible_or_unbounded: "infeasible",
         codes.MIP_unbounded: "infeasible",

@@ -1,19 +1,20 @@
 """Continuous models through cvxpy: Clarabel by default, any other solver it knows by name.
 
 A model states its problem in cvxpy; this file picks the solver, translates tolerance and time
-limit into its words, and turns its endings into three: solved (well or not so well, the caller
-judges), stopped by a limit, or failed.
+limit into its words, and turns its endings into two: a point (good or not so good, the caller
+judges), or an error.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from time import perf_counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from owasvm.models.backends import BackendError, MissingBackendError, chosen
+import numpy as np
+
+from owasvm.models.backends import BackendError, MissingBackendError, choose_backend
 
 Settings = dict[str, Any]
 
@@ -32,109 +33,80 @@ def import_cvxpy() -> Any:
     return cvxpy
 
 
-def _clarabel(tol: float, time_limit: float | None) -> Settings:
-    settings: Settings = {
-        "tol_gap_abs": tol,
-        "tol_gap_rel": tol,
-        "tol_feas": tol,
-        "max_iter": _MAX_ITERATIONS,
+@dataclass(frozen=True)
+class _Words:
+    """What a solver calls its settings.
+
+    `tolerances` are the settings that take our tolerance, each with the smallest value that it
+    takes; `fixed` are those that do not depend on it. Some want all of them in a dictionary of
+    its own, `inside`.
+    """
+
+    tolerances: Settings
+    time_limit: str | None = None
+    fixed: Settings = field(default_factory=dict)
+    inside: str | None = None
+
+    def settings(self, tol: float, time_limit: float | None) -> Settings:
+        own = {name: max(tol, least) for name, least in self.tolerances.items()}
+        own |= self.fixed
+        if time_limit is not None and self.time_limit is not None:
+            own[self.time_limit] = time_limit
+        return own if self.inside is None else {self.inside: own}
+
+
+def _no_floor(*names: str) -> Settings:
+    return dict.fromkeys(names, 0.0)
+
+
+_WORDS = {
+    "clarabel": _Words(
+        _no_floor("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+        "time_limit",
         # A point that stalled just above the tolerance is judged like any other.
-        "accept_unknown": True,
-    }
-    return settings if time_limit is None else {**settings, "time_limit": time_limit}
-
-
-def _piqp(tol: float, time_limit: float | None) -> Settings:  # noqa: ARG001
-    return {
-        "eps_abs": tol,
-        "eps_rel": tol,
-        "eps_duality_gap_abs": tol,
-        "eps_duality_gap_rel": tol,
-        "max_iter": _MAX_ITERATIONS,
-    }
-
-
-def _scs(tol: float, time_limit: float | None) -> Settings:
-    settings: Settings = {
-        "eps_abs": tol,
-        "eps_rel": tol,
-        "max_iters": _MAX_FIRST_ORDER_ITERATIONS,
-    }
-    return settings if time_limit is None else {**settings, "time_limit_secs": time_limit}
-
-
-def _osqp(tol: float, time_limit: float | None) -> Settings:
-    settings: Settings = {
-        "eps_abs": tol,
-        "eps_rel": tol,
-        "max_iter": _MAX_FIRST_ORDER_ITERATIONS,
-    }
-    return settings if time_limit is None else {**settings, "time_limit": time_limit}
-
-
-def _highs(tol: float, time_limit: float | None) -> Settings:
-    allowed = max(tol, 1e-10)
-    settings: Settings = {
-        "primal_feasibility_tolerance": allowed,
-        "dual_feasibility_tolerance": allowed,
-    }
-    return settings if time_limit is None else {**settings, "time_limit": time_limit}
-
-
-def _proxqp(tol: float, time_limit: float | None) -> Settings:  # noqa: ARG001
-    return {"eps_abs": tol, "eps_rel": tol}
-
-
-def _gurobi(tol: float, time_limit: float | None) -> Settings:
-    allowed = max(tol, 1e-9)
-    settings: Settings = {
-        "FeasibilityTol": allowed,
-        "OptimalityTol": allowed,
-        "BarConvTol": tol,
-        "BarQCPConvTol": tol,
-        "Threads": 1,
-    }
-    return settings if time_limit is None else {**settings, "TimeLimit": time_limit}
-
-
-def _cplex(tol: float, time_limit: float | None) -> Settings:
-    allowed = max(tol, 1e-12)
-    parameters: Settings = {
-        "barrier.convergetol": allowed,
-        "barrier.qcpconvergetol": allowed,
-        "threads": 1,
-    }
-    if time_limit is not None:
-        parameters["timelimit"] = time_limit
-    return {"cplex_params": parameters}
-
-
-def _mosek(tol: float, time_limit: float | None) -> Settings:
-    parameters: Settings = {}
-    for kind in ("CO", "QO"):
-        for quantity in ("REL_GAP", "PFEAS", "DFEAS"):
-            parameters[f"MSK_DPAR_INTPNT_{kind}_TOL_{quantity}"] = tol
-    if time_limit is not None:
-        parameters["MSK_DPAR_OPTIMIZER_MAX_TIME"] = time_limit
-    return {"mosek_params": parameters}
-
-
-def _untranslated(tol: float, time_limit: float | None) -> Settings:  # noqa: ARG001
-    return {}
-
-
-_SETTINGS: dict[str, Callable[[float, float | None], Settings]] = {
-    "clarabel": _clarabel,
-    "piqp": _piqp,
-    "scs": _scs,
-    "osqp": _osqp,
-    "highs": _highs,
-    "proxqp": _proxqp,
-    "gurobi": _gurobi,
-    "cplex": _cplex,
-    "mosek": _mosek,
-    "copt": _untranslated,
-    "xpress": _untranslated,
+        {"max_iter": _MAX_ITERATIONS, "accept_unknown": True},
+    ),
+    "piqp": _Words(
+        _no_floor("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"),
+        fixed={"max_iter": _MAX_ITERATIONS},
+    ),
+    "scs": _Words(
+        _no_floor("eps_abs", "eps_rel"),
+        "time_limit_secs",
+        {"max_iters": _MAX_FIRST_ORDER_ITERATIONS},
+    ),
+    "osqp": _Words(
+        _no_floor("eps_abs", "eps_rel"), "time_limit", {"max_iter": _MAX_FIRST_ORDER_ITERATIONS}
+    ),
+    "highs": _Words(
+        {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        "time_limit",
+    ),
+    "proxqp": _Words(_no_floor("eps_abs", "eps_rel")),
+    "gurobi": _Words(
+        {"FeasibilityTol": 1e-9, "OptimalityTol": 1e-9, "BarConvTol": 0.0, "BarQCPConvTol": 0.0},
+        "TimeLimit",
+        {"Threads": 1},
+    ),
+    "cplex": _Words(
+        {"barrier.convergetol": 1e-12, "barrier.qcpconvergetol": 1e-12},
+        "timelimit",
+        {"threads": 1},
+        inside="cplex_params",
+    ),
+    "mosek": _Words(
+        _no_floor(
+            *(
+                f"MSK_DPAR_INTPNT_{kind}_TOL_{quantity}"
+                for kind in ("CO", "QO")
+                for quantity in ("REL_GAP", "PFEAS", "DFEAS")
+            )
+        ),
+        "MSK_DPAR_OPTIMIZER_MAX_TIME",
+        inside="mosek_params",
+    ),
+    "copt": _Words({}),
+    "xpress": _Words({}),
 }
 
 
@@ -150,20 +122,14 @@ class ContinuousResult:
     ----------
     has_point : bool
         Whether the variables hold a point.
-    limited : bool
-        Whether a time or iteration limit stopped the solver.
     n_iter : int
         Iterations of the solver, 0 when it does not tell.
-    solve_time : float
-        Seconds in cvxpy and the solver together.
     message : str
         cvxpy's name for the ending.
     """
 
     has_point: bool
-    limited: bool
     n_iter: int
-    solve_time: float
     message: str
 
 
@@ -176,7 +142,7 @@ def solve(
     time_limit: float | None = None,
     again: bool = False,
     verbose: int = 0,
-    options: Settings | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> ContinuousResult:
     """Solve a cvxpy problem in place.
 
@@ -196,7 +162,7 @@ def solve(
         Use the settings for a second try after a stall.
     verbose : int, default=0
         From 2 on the solver writes its log.
-    options : dict or None, default=None
+    options : mapping or None, default=None
         Settings of the solver in its own words; they win over ours.
 
     Raises
@@ -205,10 +171,9 @@ def solve(
         When the problem is infeasible or unbounded, or the solver failed.
     """
     cvxpy = import_cvxpy()
-    name = chosen(backend, purpose).name
+    name = choose_backend(backend, purpose).name
     retry = _AGAIN.get(name, {}) if again else {}
-    settings = {**_SETTINGS[name](tol, time_limit), **retry, **(options or {})}
-    start = perf_counter()
+    settings = {**_WORDS[name].settings(tol, time_limit), **retry, **(options or {})}
     with warnings.catch_warnings():
         # Whether a point is accurate is decided by its recomputed gap.
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
@@ -217,15 +182,18 @@ def solve(
             problem.solve(solver=name.upper(), verbose=verbose >= 2, **settings)
         except cvxpy.SolverError as error:
             raise BackendError(f"Back-end {name!r} failed: {error}") from error
-    seconds = perf_counter() - start
     status = problem.status
     if status not in (cvxpy.OPTIMAL, cvxpy.OPTIMAL_INACCURATE, cvxpy.USER_LIMIT):
         raise BackendError(f"Back-end {name!r} calls the model {status}.")
     stats = problem.solver_stats
     return ContinuousResult(
         has_point=all(variable.value is not None for variable in problem.variables()),
-        limited=status == cvxpy.USER_LIMIT,
         n_iter=int(getattr(stats, "num_iters", None) or 0),
-        solve_time=seconds,
         message=str(status),
     )
+
+
+def multiplier(constraint: Any) -> float | None:
+    """The multiplier of a single row, None where the solver gave none."""
+    found = constraint.dual_value
+    return None if found is None else float(np.asarray(found).item())

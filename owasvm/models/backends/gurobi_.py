@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from owasvm.models.backends import BACKENDS, BackendError
-from owasvm.models.backends._program import (
-    FloatArray,
+from owasvm.models.backends.program import (
     MixedIntegerProgram,
     MixedIntegerResult,
     Progress,
+    Search,
 )
 
 # Rows and reduced costs up to 1e-6, integrality up to 1e-5.
@@ -25,51 +24,41 @@ _STATUS = {
     3: ("infeasible", "infeasible"),
     4: ("infeasible", "infeasible or unbounded"),
     5: ("infeasible", "unbounded"),
-    7: ("node_limit", "iteration limit"),
-    8: ("node_limit", "node limit"),
+    7: ("limit", "iteration limit"),
+    8: ("limit", "node limit"),
     9: ("time_limit", "time limit"),
-    10: ("node_limit", "solution limit"),
+    10: ("limit", "solution limit"),
     11: ("interrupted", "interrupted"),
-    13: ("node_limit", "suboptimal"),
-    17: ("node_limit", "memory limit"),
+    13: ("limit", "suboptimal"),
+    17: ("limit", "memory limit"),
 }
 
 
-def solve(
-    program: MixedIntegerProgram,
-    *,
-    mip_gap: float,
-    time_limit: float | None,
-    starts: Sequence[FloatArray] = (),
-    threads: int = 1,
-    verbose: int = 0,
-    progress: Progress | None = None,
-    options: dict[str, Any] | None = None,
-) -> MixedIntegerResult:
-    """Solve the program; `options` are Gurobi parameters."""
+def solve(program: MixedIntegerProgram, search: Search) -> MixedIntegerResult:
+    """Solve the program; `search.options` are Gurobi parameters."""
     gurobi = BACKENDS["gurobi"].load()
     settings = {
-        "OutputFlag": int(verbose >= 2),
-        "Threads": threads,
-        "MIPGap": mip_gap,
-        "MIPGapAbs": mip_gap,
+        "OutputFlag": int(search.verbose >= 2),
+        "Threads": search.threads,
+        "MIPGap": search.mip_gap,
+        "MIPGapAbs": search.mip_gap,
     }
-    if time_limit is not None:
-        settings["TimeLimit"] = max(time_limit, 0.01)
+    if search.time_limit is not None:
+        settings["TimeLimit"] = max(search.time_limit, 0.01)
     try:
         with (
-            gurobi.Env(params={"OutputFlag": int(verbose >= 2)}) as environment,
+            gurobi.Env(params={"OutputFlag": int(search.verbose >= 2)}) as environment,
             gurobi.Model("owasvm", env=environment) as model,
         ):
             variables = _write(gurobi, model, program)
-            if starts:
-                model.NumStart = len(starts)
-                for number, point in enumerate(starts):
+            if search.starts:
+                model.NumStart = len(search.starts)
+                for number, point in enumerate(search.starts):
                     model.Params.StartNumber = number
                     variables.Start = point
-            for name, value in {**settings, **(options or {})}.items():
+            for name, value in {**settings, **search.options}.items():
                 model.setParam(name, value)
-            model.optimize(_callback(gurobi, progress))
+            model.optimize(_callback(gurobi, search.progress))
             return _result(model, variables)
     except gurobi.GurobiError as error:
         if error.errno == _SIZE_LIMIT:

@@ -1,23 +1,23 @@
 """SCIP through PySCIPOpt: warm start, time limit, incumbent and bound.
 
 SCIP takes linear objectives only. Each square ``1/2 x_j^2`` is replaced by a variable ``t_j`` with
-``1/2 x_j^2 <= t_j``: one epigraph a coordinate, which is several times faster than one constraint
-for their sum.
+``1/2 x_j^2 <= t_j``: one epigraph per coordinate, which is several times faster than one
+constraint for their sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from owasvm.models.backends import BACKENDS, BackendError
-from owasvm.models.backends._program import (
+from owasvm.models.backends.program import (
     FloatArray,
     MixedIntegerProgram,
     MixedIntegerResult,
     Progress,
+    Search,
 )
 
 # SCIP satisfies rows, squares and integrality up to 1e-6 and LP duals up to 1e-7.
@@ -27,12 +27,12 @@ _STATUS = {
     "optimal": "optimal",
     "gaplimit": "optimal",
     "timelimit": "time_limit",
-    "memlimit": "node_limit",
-    "nodelimit": "node_limit",
-    "totalnodelimit": "node_limit",
-    "stallnodelimit": "node_limit",
-    "sollimit": "node_limit",
-    "bestsollimit": "node_limit",
+    "memlimit": "limit",
+    "nodelimit": "limit",
+    "totalnodelimit": "limit",
+    "stallnodelimit": "limit",
+    "sollimit": "limit",
+    "bestsollimit": "limit",
     "userinterrupt": "interrupted",
     "terminate": "interrupted",
     "infeasible": "infeasible",
@@ -41,33 +41,23 @@ _STATUS = {
 }
 
 
-def solve(
-    program: MixedIntegerProgram,
-    *,
-    mip_gap: float,
-    time_limit: float | None,
-    starts: Sequence[FloatArray] = (),
-    threads: int = 1,  # noqa: ARG001
-    verbose: int = 0,
-    progress: Progress | None = None,
-    options: dict[str, Any] | None = None,
-) -> MixedIntegerResult:
-    """Solve the program; `options` are SCIP parameters by their full names."""
+def solve(program: MixedIntegerProgram, search: Search) -> MixedIntegerResult:
+    """Solve the program; `search.options` are SCIP parameters by their full names."""
     scip = BACKENDS["scip"].load()
     model = scip.Model("owasvm")
-    if verbose < 2:
+    if search.verbose < 2:
         model.hideOutput()
     variables, epigraphs = _write(scip, model, program)
-    for point in starts:
+    for point in search.starts:
         _suggest(model, program, variables, epigraphs, point)
-    model.setParam("limits/gap", mip_gap)
-    model.setParam("limits/absgap", mip_gap)
-    if time_limit is not None:
-        model.setParam("limits/time", max(time_limit, 0.01))
-    for name, value in (options or {}).items():
+    model.setParam("limits/gap", search.mip_gap)
+    model.setParam("limits/absgap", search.mip_gap)
+    if search.time_limit is not None:
+        model.setParam("limits/time", max(search.time_limit, 0.01))
+    for name, value in search.options.items():
         model.setParam(name, value)
-    if progress is not None:
-        _report_progress(scip, model, progress)
+    if search.progress is not None:
+        _report_progress(scip, model, search.progress)
     model.optimize()
     return _result(model, variables)
 

@@ -3,52 +3,40 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from owasvm.models.backends import BACKENDS, BackendError
-from owasvm.models.backends._program import (
-    FloatArray,
+from owasvm.models.backends.program import (
     MixedIntegerProgram,
     MixedIntegerResult,
-    Progress,
+    Search,
 )
 
 # Rows and reduced costs up to 1e-6, integrality up to 5e-6.
 SLACK = 1e-5
 
 
-def solve(
-    program: MixedIntegerProgram,
-    *,
-    mip_gap: float,
-    time_limit: float | None,
-    starts: Sequence[FloatArray] = (),
-    threads: int = 1,
-    verbose: int = 0,
-    progress: Progress | None = None,  # noqa: ARG001
-    options: dict[str, Any] | None = None,
-) -> MixedIntegerResult:
-    """Solve the program; `options` are Xpress controls. Progress is not reported."""
+def solve(program: MixedIntegerProgram, search: Search) -> MixedIntegerResult:
+    """Solve the program; `search.options` are Xpress controls. Progress is not reported."""
     xpress = BACKENDS["xpress"].load()
     settings: dict[str, Any] = {
-        "miprelstop": mip_gap,
-        "mipabsstop": mip_gap,
-        "threads": threads,
-        "outputlog": int(verbose >= 2),
+        "miprelstop": search.mip_gap,
+        "mipabsstop": search.mip_gap,
+        "threads": search.threads,
+        "outputlog": int(search.verbose >= 2),
     }
-    if time_limit is not None:
-        settings["timelimit"] = max(time_limit, 0.01)
+    if search.time_limit is not None:
+        settings["timelimit"] = max(search.time_limit, 0.01)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Using the Community license")
             model = xpress.problem()
-        for name, value in {**settings, **(options or {})}.items():
+        for name, value in {**settings, **search.options}.items():
             model.setControl(name, value)
         _write(xpress, model, program)
-        for number, point in enumerate(starts):
+        for number, point in enumerate(search.starts):
             model.addMipSol(point.tolist(), None, f"start {number}")
         model.optimize()
         return _result(xpress, model)
@@ -98,7 +86,7 @@ def _result(xpress: Any, model: Any) -> MixedIntegerResult:
     attributes = model.attributes
     stopped = {
         xpress.StopType.TIMELIMIT: "time_limit",
-        xpress.StopType.NODELIMIT: "node_limit",
+        xpress.StopType.NODELIMIT: "limit",
         xpress.StopType.CTRLC: "interrupted",
         xpress.StopType.USER: "interrupted",
     }
@@ -110,7 +98,7 @@ def _result(xpress: Any, model: Any) -> MixedIntegerResult:
     solved = xpress.SolStatus(attributes.solstatus)
     status = ending.get(solved)
     if status is None:
-        status = stopped.get(xpress.StopType(attributes.stopstatus), "node_limit")
+        status = stopped.get(xpress.StopType(attributes.stopstatus), "limit")
     found = solved in (xpress.SolStatus.OPTIMAL, xpress.SolStatus.FEASIBLE)
     bound = float(attributes.bestbound)
     return MixedIntegerResult(

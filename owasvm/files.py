@@ -12,7 +12,7 @@ from typing import IO
 
 
 @contextmanager
-def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file for writing that takes its place when the block ends without an error.
 
     Until then the bytes go to a temporary file in the same folder. After an error, or when the
@@ -45,7 +45,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
-    """Raise an OSError if :func:`replaced` could not write `path`.
+    """Raise an OSError if :func:`replace_file` could not write `path`.
 
     Parameters
     ----------

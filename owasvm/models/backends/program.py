@@ -4,14 +4,15 @@ r"""A mixed-integer quadratic program in memory, written block by block as on pa
           \quad\text{s.t.}\quad l \le A x \le u,\ \ell \le x \le \upsilon,\ x_B \in \{0, 1\}.
 
 Every quadratic of the paper has this form once the classifier is written in coordinates whose
-squared length is ``|w|^2``. One square a coordinate is also what a branch-and-cut solver with
+squared length is ``|w|^2``. One square per coordinate is also what a branch-and-cut solver with
 outer approximation wants: each square gets its own cuts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# A coefficient matrix, a vector of one coefficient a row, or a number for all rows; then the
-# variables: one a column of a matrix, one a row otherwise.
+# A coefficient matrix, a vector of one coefficient per row, or a number for all rows; then the
+# variables: one per column of a matrix, one per row otherwise.
 Term = tuple[Any, IntArray]
 
 
@@ -32,7 +33,7 @@ class MixedIntegerProgram:
     Examples
     --------
     >>> import numpy as np
-    >>> from owasvm.models.backends._program import MixedIntegerProgram
+    >>> from owasvm.models.backends.program import MixedIntegerProgram
     >>> program = MixedIntegerProgram()
     >>> x = program.variables("x", 2)
     >>> z = program.variables("z", 2, binary=True)
@@ -83,18 +84,12 @@ class MixedIntegerProgram:
         """Add the rows ``lower <= sum of terms <= upper``; a label may be used repeatedly."""
         parts = [_entries(coefficients, indices) for coefficients, indices in terms]
         n_rows = max(part.shape[0] for part in parts)
-        stacked = sp.coo_matrix((n_rows, 0))
-        data, row, column = [], [], []
-        for part in parts:
-            data.append(part.data)
-            row.append(part.row)
-            column.append(part.col)
-        width = max(part.shape[1] for part in parts)
-        stacked = sp.coo_matrix(
-            (np.concatenate(data), (np.concatenate(row), np.concatenate(column))),
-            shape=(n_rows, width),
+        data, row, column = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("data", "row", "col")
         )
-        self._matrices.append(stacked)
+        width = max(part.shape[1] for part in parts)
+        self._matrices.append(sp.coo_matrix((data, (row, column)), shape=(n_rows, width)))
         self._row_lower.append(np.broadcast_to(np.asarray(lower, float), n_rows))
         self._row_upper.append(np.broadcast_to(np.asarray(upper, float), n_rows))
         start = self.labels[label].start if label in self.labels else self.n_rows
@@ -140,11 +135,10 @@ class MixedIntegerProgram:
     @property
     def matrix(self) -> sp.csr_matrix:
         """Coefficients of the rows."""
-        padded = []
-        for part in self._matrices:
-            padded.append(
-                sp.coo_matrix((part.data, (part.row, part.col)), (part.shape[0], self.n_variables))
-            )
+        padded = [
+            sp.coo_matrix((part.data, (part.row, part.col)), (part.shape[0], self.n_variables))
+            for part in self._matrices
+        ]
         return sp.csr_matrix(sp.vstack(padded))
 
     @property
@@ -209,8 +203,8 @@ class MixedIntegerResult:
         Its proven lower bound, -inf without one.
     slack : float
         Relative amount by which its tolerances can have moved `bound`.
-    status : {'optimal', 'time_limit', 'node_limit', 'interrupted', 'infeasible'}
-        How it ended.
+    status : {'optimal', 'time_limit', 'limit', 'interrupted', 'infeasible'}
+        How it ended; 'limit' stands for limits of its own: nodes, memory, accuracy.
     n_nodes : int
         Nodes of its search tree.
     message : str
@@ -224,7 +218,6 @@ class MixedIntegerResult:
     status: str
     n_nodes: int = 0
     message: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def safe_bound(self) -> float:
@@ -238,18 +231,39 @@ class Progress(Protocol):
     def __call__(self, incumbent: float, bound: float, nodes: int) -> bool: ...
 
 
-class MixedIntegerSolver(Protocol):
-    """The function ``solve`` of a mixed-integer back-end."""
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What a back-end is asked for.
 
-    def __call__(
-        self,
-        program: MixedIntegerProgram,
-        *,
-        mip_gap: float,
-        time_limit: float | None,
-        starts: Sequence[FloatArray],
-        threads: int,
-        verbose: int,
-        progress: Progress | None,
-        options: dict[str, Any],
-    ) -> MixedIntegerResult: ...
+    Parameters
+    ----------
+    mip_gap : float
+        Relative gap to reach.
+    time_limit : float or None, default=None
+        Seconds at most.
+    starts : sequence of ndarray, default=()
+        Feasible points to start from.
+    threads : int, default=1
+        Threads of the back-end.
+    verbose : int, default=0
+        From 2 on the back-end writes its log.
+    progress : Progress or None, default=None
+        Is told how far the search is, by back-ends that can.
+    options : mapping, default={}
+        Settings of the back-end in its own words; they win over the others.
+    """
+
+    mip_gap: float
+    time_limit: float | None = None
+    starts: Sequence[FloatArray] = ()
+    threads: int = 1
+    verbose: int = 0
+    progress: Progress | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def search(backend: str, program: MixedIntegerProgram, wanted: Search) -> MixedIntegerResult:
+    """Hand a program to a back-end, the module of its name with an underscore behind."""
+    module = import_module(f"owasvm.models.backends.{backend}_")
+    result: MixedIntegerResult = module.solve(program, wanted)
+    return result

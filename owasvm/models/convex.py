@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.certificate import Certificate, judge
-from owasvm.models.backends import BackendError, cvxpy_
+from owasvm.models.backends import BackendError, choose_backend, cvxpy_
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers.contract import Settings, Solver
+
+__all__ = ["Formulation", "Options", "as_solver", "solve_model"]
 
 FloatArray = NDArray[np.float64]
 
@@ -52,6 +54,9 @@ class Formulation:
     details: Callable[[Certificate], Mapping[str, Any]] = field(default=lambda _: {})
 
 
+Build = Callable[[OWAProblem], Formulation]
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of the convex models.
@@ -67,8 +72,11 @@ class Options:
     backend: str | None = None
     backend_options: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        choose_backend(self.backend, "continuous")
 
-def as_solver(name: str, build: Callable[[OWAProblem], Formulation]) -> Solver:
+
+def as_solver(name: str, build: Build) -> Solver:
     """A convex model as a solver.
 
     The back-ends keep their own iteration limits, take no start and report no progress, so
@@ -76,84 +84,102 @@ def as_solver(name: str, build: Callable[[OWAProblem], Formulation]) -> Solver:
     """
 
     def solve(problem: OWAProblem, settings: Settings) -> Solution:
-        options: Options = settings.options
-        return solve_formulation(
-            problem,
-            build,
-            name,
-            backend=options.backend,
-            time_limit=settings.time_limit,
-            tol=settings.tol,
-            verbose=settings.verbose,
-            options=options.backend_options,
-        )
+        return _solve(problem, name, build, settings)
 
     return Solver(solve, Options, needs_convex=True, takes_sample_weight=False)
 
 
-def solve_formulation(
+def solve_model(
     problem: OWAProblem,
-    build: Callable[[OWAProblem], Formulation],
     name: str,
+    build: Build,
     *,
-    backend: str | None,
-    time_limit: float | None,
-    tol: float,
+    tol: float = 1e-8,
+    time_limit: float | None = None,
     verbose: int = 0,
-    options: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Solution:
-    """Build, solve, judge; solve again with other tolerances while the gap is above `tol`."""
+    """Solve a convex model; the answer is judged by its own dual point.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        With non-decreasing weights, ``weights[k]`` for the k-th smallest deviation.
+    name : str
+        What the solution calls the model.
+    build : callable
+        Writes the model down: ``build(problem) -> Formulation``.
+    tol : float, default=1e-8
+        Relative duality gap to reach.
+    time_limit : float or None, default=None
+        Seconds; at the limit the best point so far is returned with ``Status.TIME_LIMIT``.
+    verbose : int, default=0
+        From 2 on the back-end writes its log.
+    **options
+        Fields of :class:`Options`: ``backend`` and ``backend_options``.
+
+    Returns
+    -------
+    solution : Solution
+        Its ``status`` is ``Status.BACKEND_LIMIT`` when the back-end ended by itself with a larger
+        gap; what it said is in ``details["attempts"]``.
+    """
+    settings = Settings(
+        tol=tol, time_limit=time_limit, verbose=verbose, options=Options(**options)
+    )
+    return _solve(problem, name, build, settings)
+
+
+def _solve(problem: OWAProblem, name: str, build: Build, settings: Settings) -> Solution:
+    """Build, solve, judge; solve again with other tolerances while the gap is too large."""
     start = perf_counter()
     formulation = build(problem)
     build_time = perf_counter() - start
+    options: Options = settings.options
     best = judge(problem, np.zeros(problem.n_samples))
-    details: dict[str, Any] = {"backend": backend or "clarabel", "attempts": []}
+    attempts: list[str] = []
+    details: dict[str, Any] = {"backend": options.backend or "clarabel", "attempts": attempts}
     n_iter, n_failed = 0, 0
-    limited = False
+    status = Status.BACKEND_LIMIT
     for share, again in _ATTEMPTS:
-        left = None if time_limit is None else time_limit - (perf_counter() - start)
-        if left is not None and left <= 0.0:
-            limited = True
-            break
+        left = None
+        if settings.time_limit is not None:
+            left = settings.time_limit - (perf_counter() - start)
+            if left <= 0.0:
+                status = Status.TIME_LIMIT
+                break
         try:
             result = cvxpy_.solve(
                 formulation.model,
-                backend=backend,
-                tol=max(share * tol, 1e-13),
+                backend=options.backend,
+                tol=max(share * settings.tol, 1e-13),
                 again=again,
                 time_limit=left,
-                verbose=verbose,
-                options=dict(options or {}),
+                verbose=settings.verbose,
+                options=options.backend_options,
             )
         except BackendError as error:
-            details["attempts"].append(str(error))
+            attempts.append(str(error))
             n_failed += 1
             continue
         n_iter += result.n_iter
-        details["attempts"].append(result.message)
+        attempts.append(result.message)
         if result.has_point:
-            found = judge(problem, formulation.dual(), formulation.intercept())
+            found = judge(problem, formulation.dual(), formulation.intercept(), tol=settings.tol)
             if found.gap <= best.gap:
                 best = found
                 details.update(formulation.details(found))
-        if best.gap <= tol:
-            break
-        if result.limited and time_limit is not None:
-            limited = True
+        if best.worst_gap <= settings.tol:
+            status = Status.OPTIMAL
             break
     if n_failed == len(_ATTEMPTS):
-        raise BackendError(f"{name}: {details['attempts'][0]}")
-    reached = best.gap <= tol
-    status = Status.TIME_LIMIT if limited else Status.ITERATION_LIMIT
-    return Solution(
-        dual=best.dual,
-        intercept=best.intercept,
-        objective=best.objective,
-        lower_bound=best.lower_bound,
-        status=Status.OPTIMAL if reached else status,
-        solver=name,
+        raise BackendError(f"{name}: {attempts[0]}")
+    if status is Status.BACKEND_LIMIT and best.is_limited(settings.tol):
+        status = Status.ROUNDING_LIMIT
+    return best.as_solution(
+        status,
+        name,
         n_iter=n_iter,
-        coef=best.weight,
         build_time=build_time,
         solve_time=perf_counter() - start - build_time,
         details=details,
