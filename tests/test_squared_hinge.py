@@ -78,7 +78,7 @@ def test_objective_is_that_of_cvxpy(kernel, family, alpha, C):
     assert oracle.gap <= 1e-7
     assert clf.status_ == "optimal"
     assert abs(clf.objective_ - oracle.objective) <= 1.1e-6 * size
-    assert clf.lower_bound_ <= oracle.objective + 1e-12 * size
+    assert clf.lower_bound_ <= oracle.objective + 1e-10 * size
     np.testing.assert_allclose(
         clf.decision_function(X),
         oracle.decision_values,
@@ -87,7 +87,7 @@ def test_objective_is_that_of_cvxpy(kernel, family, alpha, C):
     proof = recompute(clf, kernel, X, y, family)
     assert proof.gap <= 1e-6
     assert proof.objective == pytest.approx(clf.objective_, rel=1e-9)
-    assert proof.lower_bound <= oracle.objective + 1e-12 * size
+    assert proof.lower_bound <= oracle.objective + 1e-10 * size
 
 
 @given(
@@ -109,8 +109,9 @@ def test_random_problems_against_cvxpy(problem, family, exponent, kernel, sparse
     oracle = cvxpy_owa_svm(factor(kernel, points), labels, weights, C, power=2)
     size = max(1.0, oracle.objective)
     assert clf.status_ == "optimal" and clf.gap_ <= 1e-6
-    assert clf.lower_bound_ <= oracle.objective + 1e-12 * size
-    assert clf.objective_ >= oracle.lower_bound - 1e-12 * size
+    # The factor of the kernel matrix is not exact.
+    assert clf.lower_bound_ <= oracle.objective + 1e-9 * size
+    assert clf.objective_ >= oracle.lower_bound - 1e-9 * size
     assert clf.objective_ <= oracle.objective + 1e-6 * size
 
 
