@@ -275,9 +275,8 @@ def RankCosts(
     if not np.isfinite(C) or C <= 0:
         raise ValueError(f"C must be a positive finite number, got {C!r}.")
     if sample_weight is None:
+        _check_total(C, n_samples)
         ascending = float(C) * owa_weights(n_samples, weights, alpha)
-        if not np.all(np.isfinite(ascending)):
-            raise ValueError(f"C={C!r} times the weights overflows; take a smaller C.")
         return PlainCosts(ascending, float(C), weights=weights, alpha=alpha)
     mass = np.ascontiguousarray(sample_weight, dtype=np.float64)
     if mass.shape != (n_samples,) or not np.all(np.isfinite(mass)) or np.any(mass <= 0):
@@ -291,7 +290,14 @@ def RankCosts(
             "the number of ranks, while a sample weight stands for copies, which change it. "
             "Use a named family or a callable quantifier."
         )
+    _check_total(C, n_samples * float(mass.max()))
     return WeightedCosts(mass, weights, alpha, float(C))
+
+
+def _check_total(C: float, weight: float) -> None:
+    """Weights have mean 1, so that C times the weight of all samples is what costs sum to."""
+    if not np.isfinite(float(C) * weight):
+        raise ValueError(f"C={C!r} times the weights overflows; take a smaller C.")
 
 
 def prefix_excess(dual: FloatArray, costs: FloatArray) -> float:

@@ -25,6 +25,8 @@ _MAX_EVALUATIONS = 200
 _VALUE_RESOLUTION = 1e-15
 # Losses that differ by less, relative to their size, are equal up to rounding.
 _EQUAL = 1e-12
+# A stretch that begins so close, relative to the scores, begins here: solvers come no closer.
+_NEAR = 1e-9
 # Deviations held at a time by the search in any order: 16 MB.
 _CHUNK = 2_000_000
 
@@ -153,29 +155,32 @@ def middle_of_flat(scores: FloatArray, y: FloatArray, costs: Costs, intercept: f
     """
     search = _Search(scores, y, RankedHinge(costs), _FLAT * costs.total)
     value, _ = search.look_aside(intercept, 1.0)
+    near = _NEAR * max(1.0, float(np.max(np.abs(scores))))
     ends = [intercept, intercept]
     for index, side in enumerate((-1.0, 1.0)):
         for _ in range(_MAX_EVALUATIONS):
-            if abs(search.look_aside(ends[index], side)[1]) > search.flat:
-                break
             distance = _next_bend(1.0 - y * (scores + ends[index]), y * side < 0.0)
+            if distance > near and abs(search.look_aside(ends[index], side)[1]) > search.flat:
+                break
             if not np.isfinite(distance):
                 return intercept
             ends[index] += side * max(distance, 2.0 * _resolution_of(scores))
         else:
             return intercept
     middle = 0.5 * (ends[0] + ends[1])
-    return (
-        middle if search.look_aside(middle, 1.0)[0] <= value + _EQUAL * abs(value) else intercept
-    )
+    rise = search.look_aside(middle, 1.0)[0] - value
+    if ends[1] - ends[0] <= 2.0 * near or rise > _EQUAL * abs(value):
+        return intercept
+    return middle
 
 
 def _next_bend(deviations: FloatArray, growing: NDArray[np.bool_]) -> float:
     """How far the growing deviations grow before one of them, or one that falls, meets another.
 
-    They meet 0 or each other; of those that meet each other the closest are neighbours.
+    They meet 0 or each other; of those that meet each other the closest are neighbours. Of
+    those that have just met, the growing one is on its way up.
     """
-    order = np.argsort(np.maximum(deviations, 0.0), kind="stable")
+    order = np.lexsort((growing, np.maximum(deviations, 0.0)))
     lower, upper = order[:-1], order[1:]
     meeting = growing[lower] & ~growing[upper] & (deviations[upper] > 0.0)
     gaps = np.maximum(deviations[upper], 0.0) - np.maximum(deviations[lower], 0.0)

@@ -62,6 +62,7 @@ class ExactProblem:
         self.rows = np.flatnonzero(mass > 0.0)
         self.y = problem.y[self.rows]
         self.C = float(problem.parameters["C"])
+        self.power = 2 if problem.parameters.get("loss") == "squared_hinge" else 1
         self.is_linear = problem.kernel == "linear"
         self.gram = Wide(0.0)
         # Centred features, or the exact kernel rounded once: what other solvers are given.
@@ -158,11 +159,11 @@ class ExactProblem:
         return norm
 
     def loss(self, scores: Wide, intercept: Any) -> Wide:
-        """``C`` times the ordered weighted sum of the deviations."""
+        """``C`` times the ordered weighted sum of the deviations, or of their squares."""
         margins = Wide(self.y) * (scores + as_wide(intercept))
         deviations = (1.0 - margins).at_least_zero()
         order = deviations.argsort()
-        return inner(self.costs_in_order(order), deviations[order])
+        return inner(self.costs_in_order(order), deviations[order].power(self.power))
 
     def costs_in_order(self, order: NDArray[np.intp]) -> Wide:
         """Costs of the samples in ascending order of deviation."""
@@ -196,9 +197,9 @@ class ExactProblem:
     ) -> tuple[float, Wide, Wide]:
         """Objective, intercept and scores; an intercept may be given to compete.
 
-        The loss is piecewise linear in the intercept, with its smallest value where a deviation
-        becomes 0 or two deviations cross. The search is in doubles, about the score of the first
-        sample; the best few places are evaluated exactly.
+        The loss of the hinge is piecewise linear in the intercept, with its smallest value where a
+        deviation becomes 0 or two deviations cross. The search is in doubles, about the score of
+        the first sample; the best few places are evaluated exactly.
         """
         scores = self.scores(coefficients)
         offset = scores[0]
@@ -228,14 +229,14 @@ class ExactProblem:
         with np.errstate(over="ignore", invalid="ignore"):
             deviations = np.maximum(0.0, 1.0 - self.y * (scores + intercepts[:, None]))
             if self.mass is None:
-                return np.sort(deviations, axis=1) @ self.costs.doubles()
+                return np.sort(deviations, axis=1) ** self.power @ self.costs.doubles()
             return np.array([self._near_loss(row) for row in deviations])
 
     def _near_loss(self, deviations: FloatArray) -> float:
         assert self.mass is not None
         order = np.argsort(deviations)
         costs = weights_in_order(self.share, self.mass[order])
-        return self.C * float(costs @ deviations[order])
+        return self.C * float(costs @ deviations[order] ** self.power)
 
 
 def exact_objective(problem: HostileProblem, coefficients: Any, intercept: Any) -> float:

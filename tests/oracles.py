@@ -24,6 +24,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
 
 FloatArray = NDArray[np.float64]
 
@@ -103,18 +104,25 @@ def primal_objective(
     C: float,
     coef: FloatArray,
     intercept: float,
+    power: int = 1,
 ) -> float:
-    """``1/2 |w|^2 + C * OWA`` of the hinge deviations at ``(coef, intercept)``."""
+    """``1/2 |w|^2 + C * OWA`` of the hinge deviations, or of their squares, at a classifier."""
     deviations = np.maximum(0.0, 1.0 - y * (features @ coef + intercept))
-    return float(coef @ coef / 2 + C * owa_value(deviations, weights))
+    return float(coef @ coef / 2 + C * owa_value(deviations**power, weights))
 
 
-def feasible_dual(alpha: FloatArray, y: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Clip at 0, scale into ``P(bounds)``, scale the heavier class down until ``y'alpha = 0``."""
+def feasible_dual(
+    alpha: FloatArray, y: FloatArray, bounds: FloatArray, power: int = 1
+) -> FloatArray:
+    """Clip at 0, scale into ``P(bounds)``, scale the heavier class down until ``y'alpha = 0``.
+
+    Squared deviations allow for every point that is not negative.
+    """
     repaired = np.maximum(alpha, 0.0)
-    totals = np.cumsum(np.sort(repaired)[::-1])
-    capacities = np.cumsum(np.sort(bounds)[::-1])
-    repaired = repaired / max(1.0, float(np.max(totals / capacities)))
+    if power == 1:
+        totals = np.cumsum(np.sort(repaired)[::-1])
+        capacities = np.cumsum(np.sort(bounds)[::-1])
+        repaired = repaired / max(1.0, float(np.max(totals / capacities)))
     positive = repaired[y > 0].sum()
     negative = repaired[y < 0].sum()
     if min(positive, negative) == 0.0:
@@ -130,6 +138,20 @@ def dual_objective(features: FloatArray, y: FloatArray, alpha: FloatArray) -> fl
     return float(alpha.sum() - direction @ direction / 2)
 
 
+def squared_conjugate(alpha: FloatArray, costs: FloatArray) -> float:
+    """The largest ``alpha'u - sum_k costs[k] * max(u, 0)_(k)^2``, for ``alpha >= 0``.
+
+    The best u is ordered like alpha, so it is an isotonic regression of ``alpha / 2 costs``.
+    Entries that meet a cost of 0, the smallest ones, join the last one that pays.
+    """
+    pulls, paid = np.sort(alpha)[::-1].copy(), np.sort(costs)[::-1]
+    last = int(np.count_nonzero(paid)) - 1
+    pulls[last] = pulls[last:].sum()
+    pulls, paid = pulls[: last + 1], paid[: last + 1]
+    u = isotonic_regression(pulls / (2.0 * paid), weights=paid, increasing=False).x
+    return float(pulls @ u - paid @ u**2)
+
+
 def _judged(
     features: FloatArray,
     y: FloatArray,
@@ -138,12 +160,14 @@ def _judged(
     coef: FloatArray,
     intercept: float,
     alpha: FloatArray,
+    power: int,
 ) -> OracleSolution:
     """The solution with objective and lower bound recomputed from the point alone."""
-    dual = feasible_dual(alpha, y, C * weights)
+    dual = feasible_dual(alpha, y, C * weights, power)
+    conjugate = squared_conjugate(dual, C * weights) if power == 2 else 0.0
     return OracleSolution(
-        objective=primal_objective(features, y, weights, C, coef, intercept),
-        lower_bound=dual_objective(features, y, dual),
+        objective=primal_objective(features, y, weights, C, coef, intercept, power),
+        lower_bound=dual_objective(features, y, dual) - conjugate,
         coef=coef,
         intercept=intercept,
         decision_values=features @ coef + intercept,
@@ -167,10 +191,18 @@ def _solve_by_clarabel(problem: cp.Problem, tolerance: float) -> None:
         )
 
 
+def _cost_of(deviations: cp.Expression, power: int) -> cp.Expression:
+    return cp.square(deviations) if power == 2 else deviations
+
+
 def dotsort_prox(
-    v: ArrayLike, weights: ArrayLike, step: float, offsets: ArrayLike | None = None
+    v: ArrayLike,
+    weights: ArrayLike,
+    step: float,
+    offsets: ArrayLike | None = None,
+    power: int = 1,
 ) -> FloatArray:
-    """Prox of the OWA hinge through cvxpy's ``dotsort`` and Clarabel.
+    """Prox of the OWA hinge, or of its squares, through cvxpy's ``dotsort`` and Clarabel.
 
     With `offsets` every sample has a hinge of its own beside: ``sum_i offsets[i] max(x_i, 0)``.
 
@@ -181,7 +213,7 @@ def dotsort_prox(
     losses = step * np.asarray(weights, dtype=float)
     own = step * (np.zeros(point.size) if offsets is None else np.asarray(offsets, dtype=float))
     x = cp.Variable(point.size)
-    loss = cp.dotsort(cp.pos(x), losses) + own @ cp.pos(x)
+    loss = cp.dotsort(_cost_of(cp.pos(x), power), losses) + own @ cp.pos(x)
     problem = cp.Problem(cp.Minimize(cp.sum_squares(x - point) / 2 + loss))
     found: list[tuple[float, FloatArray]] = []
     for tolerance in (1e-12, 1e-10, 1e-8):
@@ -192,7 +224,7 @@ def dotsort_prox(
         candidate = np.asarray(x.value)
         distance = float(((candidate - point) ** 2).sum())
         deviations = np.maximum(candidate, 0.0)
-        value = owa_value(deviations, losses) + float(own @ deviations)
+        value = owa_value(deviations**power, losses) + float(own @ deviations)
         found.append((distance / 2 + value, candidate))
     if not found:
         raise RuntimeError("Clarabel failed at every tolerance")
@@ -207,6 +239,7 @@ def _dotsort_attempt(
     feature_scale: float,
     objective_scale: float,
     tolerance: float,
+    power: int,
 ) -> OracleSolution:
     """One solve of `objective_scale` times the problem, in ``u = w / feature_scale``."""
     scaled_coef = cp.Variable(features.shape[1])
@@ -216,7 +249,8 @@ def _dotsort_attempt(
     margin = deviations >= 1 - cp.multiply(y, scores)
     curvature = objective_scale * feature_scale**2
     bounds = objective_scale * C * weights
-    objective = curvature / 2 * cp.sum_squares(scaled_coef) + cp.dotsort(deviations, bounds)
+    loss = cp.dotsort(_cost_of(deviations, power), bounds)
+    objective = curvature / 2 * cp.sum_squares(scaled_coef) + loss
     _solve_by_clarabel(cp.Problem(cp.Minimize(objective), [margin]), tolerance)
     return _judged(
         features,
@@ -226,6 +260,7 @@ def _dotsort_attempt(
         feature_scale * scaled_coef.value,
         float(intercept.value),
         margin.dual_value / objective_scale,
+        power,
     )
 
 
@@ -235,8 +270,11 @@ def cvxpy_owa_svm(
     weights: ArrayLike,
     C: float,
     target_gap: float = TARGET_GAP,
+    power: int = 1,
 ) -> OracleSolution:
     """Convex OWA-SVM through cvxpy's ``dotsort`` and Clarabel.
+
+    With ``power=2`` the deviations are squared before they are weighted.
 
     An interior-point solver stalls on a few degenerate problems. Other scalings and tolerances
     are tried until the gap is at most `target_gap`; the best point and the best bound are kept.
@@ -260,7 +298,7 @@ def cvxpy_owa_svm(
     for feature_scale, objective_scale, tolerance in attempts:
         try:
             found = _dotsort_attempt(
-                features, y, weights, C, feature_scale, objective_scale, tolerance
+                features, y, weights, C, feature_scale, objective_scale, tolerance, power
             )
         except cp.SolverError:
             continue

@@ -11,6 +11,8 @@ ESTIMATORS = [
     OWASVC(kernel="poly", degree=2, coef0=1.0, weights="exponential", class_weight="balanced"),
     LinearOWASVC(),
     LinearOWASVC(weights="uniform", class_weight="balanced"),
+    OWASVC(loss="squared_hinge"),
+    LinearOWASVC(loss="squared_hinge"),
     TwoStepOWASVC(),
     TwoStepOWASVC(weights="trimmed", alpha=0.1, mix=0.5),
     *(TwoStepOWASVC(order=order) for order in ("lof", "knn", "parzen", "spread", "fuzzy-dbscan")),
