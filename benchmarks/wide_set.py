@@ -1,0 +1,91 @@
+"""Problems off the beaten track: data that no constant of the solvers was tuned on.
+
+Ten data sets made or shipped by scikit-learn (ties on integer grids, imbalance, duplicates, many
+and few features), five weights, three kernel widths, four values of C: 600 fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import (
+    load_digits,
+    load_wine,
+    make_circles,
+    make_classification,
+    make_gaussian_quantiles,
+    make_hastie_10_2,
+    make_moons,
+    make_swiss_roll,
+)
+from sklearn.preprocessing import StandardScaler
+
+FloatArray = NDArray[np.float64]
+
+WEIGHTS = (
+    ("basic", 0.6),
+    ("basic", 0.15),
+    ("superquantile", 0.3),
+    ("exponential", 0.8),
+    ("max-entropy", 0.8),
+)
+#: Multiples of 1 / n_features.
+WIDTHS = (0.1, 1.0, 10.0)
+CS = (0.1, 1.0, 100.0, 1000.0)
+
+
+class Fit(NamedTuple):
+    """One of the fits; ``gamma`` is the width of the Gaussian kernel."""
+
+    data: str
+    gamma: float
+    weights: str
+    alpha: float
+    C: float
+
+
+def load_all() -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Standardised samples and labels -1.0, 1.0 by name."""
+    rng = np.random.default_rng(5)
+    digits, wine = load_digits(), load_wine()
+    pair = np.isin(digits.target, (4, 9))
+    grid = rng.integers(0, 6, size=(700, 3)).astype(float)
+    roll, along = make_swiss_roll(900, noise=0.8, random_state=5)
+    raw = {
+        "moons": make_moons(1000, noise=0.35, random_state=5),
+        "circles": make_circles(800, noise=0.15, factor=0.7, random_state=5),
+        "quantiles": make_gaussian_quantiles(
+            n_samples=900, n_features=5, n_classes=2, random_state=5
+        ),
+        "hastie": make_hastie_10_2(1000, random_state=5),
+        "digits 4, 9": (digits.data[pair], digits.target[pair] == 9),
+        "wine": (wine.data, wine.target == 1),
+        "integer grid": (grid, grid.sum(axis=1) + rng.normal(scale=2.0, size=700) > 7.5),
+        "imbalanced": make_classification(
+            1200, 12, weights=[0.93], flip_y=0.03, class_sep=0.6, random_state=5
+        ),
+        "swiss roll": (roll, np.sin(along) + 0.4 * rng.normal(size=900) > 0.0),
+        "lognormal": (
+            np.exp(features := rng.normal(size=(1200, 8))),
+            features[:, 0] * features[:, 1] + 0.5 * rng.normal(size=1200) > 0.0,
+        ),
+    }
+    return {
+        name: (
+            StandardScaler().fit_transform(X),
+            np.where(np.asarray(labels) == np.max(labels), 1.0, -1.0),
+        )
+        for name, (X, labels) in raw.items()
+    }
+
+
+def list_fits(data: dict[str, tuple[FloatArray, FloatArray]]) -> Iterator[Fit]:
+    """All fits, those on one kernel matrix one after the other."""
+    for name, (X, _) in data.items():
+        for width in WIDTHS:
+            for weights, alpha in WEIGHTS:
+                for C in CS:
+                    yield Fit(name, width / X.shape[1], weights, alpha, C)
