@@ -178,6 +178,22 @@ def test_errors_of_an_evaluation_bound_the_errors(kind: Kind, careful: bool, see
     assert abs(float(Wide(value) - exact_norm)) <= error
 
 
+@pytest.mark.parametrize("careful", [False, True])
+def test_errors_of_exact_kernel_values(careful: bool) -> None:
+    # Whole numbers, so that nothing but the products themselves is off.
+    rows = np.random.default_rng(12).integers(-9, 10, size=(14, 4)).astype(float)
+    samples = GramSamples(rows @ rows.T, rounding=np.zeros(14), definite=True)
+    for seed in range(20):
+        coef = coefficients(seed)
+        found = samples.evaluate(coef, careful=careful)
+        exact = dot(inner_products(rows), coef)
+        off = (Wide(found.scores) - exact).absolute().doubles()
+        assert np.all(off <= found.score_error)
+        assert abs(float(Wide(found.squared_norm) - inner(coef, exact))) <= found.norm_error
+        if careful:
+            assert np.all(found.score_error <= 3e-16 * (np.abs(found.scores) + 1.0))
+
+
 @every
 def test_careful_products_lose_less(kind: Kind) -> None:
     samples = kind.make()
