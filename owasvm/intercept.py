@@ -154,24 +154,28 @@ def middle_of_flat(scores: FloatArray, y: FloatArray, costs: Costs, intercept: f
     intercept : float
     """
     search = _Search(scores, y, RankedHinge(costs), _FLAT * costs.total)
-    value, _ = search.look_aside(intercept, 1.0)
     near = _NEAR * max(1.0, float(np.max(np.abs(scores))))
-    ends = [intercept, intercept]
-    for index, side in enumerate((-1.0, 1.0)):
+    ends = []
+    for side in (-1.0, 1.0):
+        end = where = intercept
+        # Rounding leaves bends that coincide close to each other, and solvers a little off them.
+        if not search.is_flat(where, side):
+            where += side * near
         for _ in range(_MAX_EVALUATIONS):
-            distance = _next_bend(1.0 - y * (scores + ends[index]), y * side < 0.0)
-            if distance > near and abs(search.look_aside(ends[index], side)[1]) > search.flat:
+            if not search.is_flat(where, side):
                 break
+            distance = _next_bend(1.0 - y * (scores + where), y * side < 0.0)
             if not np.isfinite(distance):
                 return intercept
-            ends[index] += side * max(distance, 2.0 * _resolution_of(scores))
+            end = where + side * distance
+            where += side * max(distance, near)
         else:
             return intercept
+        ends.append(end)
     middle = 0.5 * (ends[0] + ends[1])
-    rise = search.look_aside(middle, 1.0)[0] - value
-    if ends[1] - ends[0] <= 2.0 * near or rise > _EQUAL * abs(value):
-        return intercept
-    return middle
+    value, there = (search.look_aside(where, 1.0)[0] for where in (intercept, middle))
+    same = there <= value + _EQUAL * abs(value)
+    return middle if same and ends[1] - ends[0] > 4.0 * near else intercept
 
 
 def _next_bend(deviations: FloatArray, growing: NDArray[np.bool_]) -> float:
@@ -210,6 +214,10 @@ class _Search:
     def look_aside(self, where: float, side: float) -> tuple[float, float]:
         """Value of h and its derivative towards one side of a point."""
         return self._loss.slope(self._scores, self._y, where, side, self._resolution)
+
+    def is_flat(self, where: float, side: float) -> bool:
+        """Whether h is constant on one side of a point."""
+        return abs(self.look_aside(where, side)[1]) <= self.flat
 
     def minimiser(self, guess: float) -> float:
         """The minimiser, or the midpoint of all."""
