@@ -318,7 +318,7 @@ def grouped_table(
     name: Callable[[Any], str],
     order: Sequence[Any],
 ) -> str:
-    """Gaps and times, one row a group."""
+    """Gaps and times, one row per group."""
     groups: dict[Any, list[Record]] = defaultdict(list)
     for record in records:
         groups[key(instance_of(record))].append(record)

@@ -106,7 +106,7 @@ def single_rank(rng: np.random.Generator, n_samples: int) -> FloatArray:
 
 
 def integers_with_ties(rng: np.random.Generator, n_samples: int) -> FloatArray:
-    """0, 1, 2 or 3 a rank, not all 0."""
+    """0, 1, 2 or 3 per rank, not all 0."""
     weights = rng.integers(0, 4, n_samples).astype(np.float64)
     weights[rng.integers(n_samples)] = 3.0
     return weights
@@ -358,7 +358,7 @@ def failures(records: Sequence[Record], part: str) -> list[Record]:
 
 
 def solver_table(records: Sequence[Record], tolerance: float) -> str:
-    """Counts and worst differences, one row a solver."""
+    """Counts and worst differences, one row per solver."""
     rows = []
     for solver in records[0]["solvers"]:
         proven = [r for r in records if r["solvers"][solver]["status"] == "optimal"]

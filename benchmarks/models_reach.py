@@ -1,7 +1,7 @@
 """Mixed-integer models: how long NC-OWA-SVM_K takes on ionosphere subsamples of 20 rows.
 
 Gaussian kernel of width 1, C = 1, quadratic and trigonometric weights with alpha 0.8, the
-strengthened model through Algorithm 1, ``mip_gap`` 1e-4, at most 120 s a case. Subsample 0 holds
+strengthened model through Algorithm 1, ``mip_gap`` 1e-4, at most 120 s per case. Subsample 0 holds
 the first rows of the file, the others are random with seeds 0, 1, ... Times vary a lot between
 subsamples. Prints objective, proven gap, nodes and seconds of every case, then how many were
 solved and the slowest.

@@ -105,7 +105,7 @@ def main() -> None:
         f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}, load before the start {load:.1f}"
     )
-    print("seconds a fit, median (worst)")
+    print("seconds per fit, median (worst)")
     for case, setup in CASES.items():
         code = setup + FITS.format(n_fits=arguments.fits)
         medians = {}

@@ -1,4 +1,4 @@
-r"""A lower bound for general weights that splits into one small problem a sample.
+r"""A lower bound for general weights that splits into one small problem per sample.
 
 Write the costs as ``c = p + r`` with p non-decreasing, and ``R(j)`` for the sum of the last j
 entries of r. Let the data be centred, ``f(x_i) = <w, phi(x_i)> + b``, ``u_i = 1 - y_i f(x_i)``.

@@ -7,7 +7,7 @@ that ranking, so
 .. math:: F(w', b') \le \tfrac12 |w'|^2 + \Phi_p(\xi') + \sum_i r_{\text{rank}(i)} \xi'_i
 
 with equality at the (w, b) the ranks come from. Minimising the right-hand side, a convex OWA-SVM
-with one more hinge a sample, and ranking again never raises F. Where r is negative the hinge is
+with one more hinge per sample, and ranking again never raises F. Where r is negative the hinge is
 replaced by its tangent. This is the convex-concave procedure (DCA) with the hinges kept whole.
 
 Lower bounds. ``Phi_m <= Phi_c`` for every non-decreasing m whose tail sums stay below those of c

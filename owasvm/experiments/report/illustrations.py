@@ -127,7 +127,7 @@ def _time_gallery(run: Run) -> Gallery:
     )
     illustration = _illustration(
         "figure-times",
-        "Seconds per fit against the number of samples, all fits of the grid: median and the "
+        "Seconds per fit by the number of samples, all fits of the grid: median and the "
         f"range from 20 to 80 %. {slopes} Crosses are the printed CPLEX times of the exact model.",
         "Two log-log charts of seconds per fit against samples, for linear models and for the "
         f"Gaussian kernel. Median times: {'; '.join(parts)}.",

@@ -8,7 +8,7 @@ every slack. With the coordinates fixed the relaxation is
 where ``rho_i/2 u^2 + h~_i(u)`` is the convex envelope of ``rho_i/2 u^2 + h(u_+)`` on the interval
 of ``u_i`` (:mod:`owasvm.separable` has h, p and rho). It is convex although ``h~`` is not, so that
 linearising ``h~`` again and again leads to its minimum: each round is a convex OWA-SVM with one
-more hinge a sample. The bound itself does not depend on how well that is done.
+more hinge per sample. The bound itself does not depend on how well that is done.
 
 The counts at which h touches are those of the relaxed solution: a sample in the middle of a
 segment of the envelope counts as a mixture of both ends, and rounds are averaged. That makes round
