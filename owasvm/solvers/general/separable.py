@@ -1,4 +1,4 @@
-r"""A lower bound for general weights that splits into one small problem a sample.
+r"""A lower bound for general weights that splits into one small problem per sample.
 
 Write the costs as ``c = p + r`` with p non-decreasing, and ``R(j)`` for the sum of the last j
 entries of r. Let the data be centred, ``f(x_i) = <w, phi(x_i)> + b``, ``u_i = 1 - y_i f(x_i)``.
@@ -46,7 +46,7 @@ from owasvm._jit import njit
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["Layers", "SampleMinima", "sample_minima", "tightened"]
+__all__ = ["Layers", "SampleMinima", "make_layers", "sample_minima", "tighten"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ def sample_minima(
 
 
 @njit(cache=True)
-def _tightened(
+def _tighten(
     coef: FloatArray,
     centre: FloatArray,
     rho: FloatArray,
@@ -281,7 +281,7 @@ def _tightened(
     return new_lower, new_upper
 
 
-def tightened(
+def tighten(
     coef: FloatArray,
     centre: FloatArray,
     rho: FloatArray,
@@ -298,6 +298,4 @@ def tightened(
     a slack outside. An empty interval comes back reversed, lower above upper.
     """
     limits = minima.values + room
-    return _tightened(
-        coef, centre, rho, rising, lower, upper, layers.levels, layers.slopes, limits
-    )
+    return _tighten(coef, centre, rho, rising, lower, upper, layers.levels, layers.slopes, limits)
