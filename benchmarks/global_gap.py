@@ -56,12 +56,13 @@ from typing import Any
 
 import numpy as np
 
-from owasvm.problem import OWAProblem, RankCosts
-from owasvm.rank_split import pointwise_minorant
+from owasvm.problem import Costs, OWAProblem, RankCosts
 from owasvm.solution import Solution, relative_gap
 from owasvm.solvers import Settings, solve
-from owasvm.solvers._clock import Clock
-from owasvm.solvers.dca import better_intercept, descended, evaluate
+from owasvm.solvers.general.candidates import evaluate, improve_intercept
+from owasvm.solvers.general.descent import descend_to_end
+from owasvm.solvers.general.rank_split import pointwise_minorant
+from owasvm.solvers.general.search import Search
 
 SIGMAS = (None, 0.5, 2.0, 16.0)
 CS = (2.0**-7, 2.0**-3, 1.0, 8.0, 2.0**7)
@@ -128,7 +129,7 @@ def cached_gram(name: str, sigma: float) -> FloatArray:
     return gram(cached_data(name)[0], sigma)
 
 
-def make_problem(instance: Instance, costs: RankCosts) -> OWAProblem:
+def make_problem(instance: Instance, costs: Costs) -> OWAProblem:
     """The data of an instance with any costs."""
     X, y = cached_data(instance.dataset)
     if instance.sigma is None:
@@ -136,16 +137,15 @@ def make_problem(instance: Instance, costs: RankCosts) -> OWAProblem:
     return OWAProblem(y, costs, gram=cached_gram(instance.dataset, instance.sigma))
 
 
-def instance_costs(instance: Instance) -> RankCosts:
+def instance_costs(instance: Instance) -> Costs:
     """The costs of an instance."""
     y = cached_data(instance.dataset)[1]
     return RankCosts(y.size, instance.family, instance.alpha, instance.C)
 
 
-def minorant_costs(costs: RankCosts) -> RankCosts:
+def minorant_costs(costs: Costs) -> Costs:
     """The largest non-decreasing costs below the given ones."""
-    assert costs.ascending is not None
-    minorant = pointwise_minorant(costs.ascending)
+    minorant = pointwise_minorant(costs.by_rank())
     return RankCosts(minorant.size, minorant, None, float(minorant.mean()))
 
 
@@ -164,15 +164,14 @@ class Rivals:
         known = self._known[instance.dataset, instance.sigma]
         starts = [evaluate(problem, other.dual, other.intercept) for other in known]
         starts = sorted(
-            (better_intercept(problem, start) for start in starts),
+            (improve_intercept(problem, start) for start in starts),
             key=lambda start: start.objective,
         )[:N_DESCENTS]
         shake = np.random.default_rng(len(known)).uniform(0.0, 2.0, problem.n_samples)
         shaken = evaluate(problem, found.dual * shake, found.intercept)
-        starts.append(better_intercept(problem, shaken))
-        operator = problem.samples.operator()
-        clock = Clock.start(Settings(time_limit=DESCENT_LIMIT))
-        return min(descended(problem, operator, start, clock).objective for start in starts)
+        starts.append(improve_intercept(problem, shaken))
+        search = Search(problem, Settings(time_limit=DESCENT_LIMIT))
+        return min(descend_to_end(search, start).objective for start in starts)
 
 
 def measured(instance: Instance, time_limit: float, rivals: Rivals) -> Record:

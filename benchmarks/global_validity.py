@@ -41,7 +41,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -218,17 +218,18 @@ def figures(solution: Solution, seconds: float) -> Record:
 
 def branching_on_coordinates() -> Any:
     """Context in which branch and bound treats few samples as it does many."""
-    return patch.object(branch_and_bound, "_MAX_LOG_ASSIGNMENTS", -math.inf)
+    tuning = branch_and_bound.TUNING
+    tuning = replace(tuning, tree=replace(tuning.tree, max_log_assignments=-math.inf))
+    return patch.object(branch_and_bound, "TUNING", tuning)
 
 
 def tiny_record(case: Case) -> Record:
     """Solve a tiny problem in all ways."""
     problem = case.problem
-    assert problem.costs.ascending is not None
     X: Any = problem.features if problem.gram is None else psd_factor(problem.gram)
     begun = time.perf_counter()
     oracle = enumerate_owa_svm(
-        X, problem.y, problem.costs.ascending / problem.costs.C, problem.costs.C
+        X, problem.y, problem.costs.by_rank() / problem.costs.C, problem.costs.C
     )
     reference = {
         "objective": oracle.objective,

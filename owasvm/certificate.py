@@ -11,7 +11,7 @@ dual
     it is 0 there, and the set is ``a >= 0``, the j largest entries of a summing to at most the
     last j costs, for every j. For costs that do not fall this is the set P(c) of
     :func:`owasvm.loss.project_dual`; for others it holds as well, and contains P(m) for every
-    non-decreasing minorant m (:mod:`owasvm.rank_split`).
+    non-decreasing minorant m (:mod:`owasvm.solvers.general.rank_split`).
 
 A point handed in is first made feasible. What is left of infeasibility, and everything that
 rounding can have added, of the kernel values, of products and of sums, is bounded and taken off,
@@ -57,6 +57,7 @@ __all__ = [
     "dual_value",
     "feasible_dual",
     "judge",
+    "judge_general",
     "objective",
     "proven_value",
 ]
@@ -141,6 +142,20 @@ class Certificate:
             solve_time=solve_time,
             details=details or {},
         )
+
+    def decide_status(self, tol: float, stopped: Status) -> Status:
+        """How a solve ended: "optimal" if the gap says so, and else why the solver stopped.
+
+        A solver that believes to be done is stopped by rounding, and so is one at a limit beyond
+        which rounding would still be in the way.
+        """
+        if self.worst_gap <= tol:
+            return Status.OPTIMAL
+        hopeless = self.objective_rounding > tol * max(1.0, abs(self.objective))
+        at_limit = stopped in (Status.NODE_LIMIT, Status.ITERATION_LIMIT)
+        if stopped is Status.OPTIMAL or (hopeless and at_limit):
+            return Status.ROUNDING_LIMIT
+        return stopped
 
     def is_limited(self, tol: float) -> bool:
         """Whether rounding is what keeps the gap above `tol`."""
@@ -341,6 +356,22 @@ def judge(
     if tol is None or problem.samples.keeps_weight or not found.is_limited(tol):
         return found
     return judging.judge(*request, careful=True)
+
+
+def judge_general(
+    problem: OWAProblem, coef: FloatArray, intercept: float, proven_bound: float, tol: float
+) -> Certificate:
+    """Certificate of a classifier for weights that may fall, with the bound of a search.
+
+    `proven_bound` holds for the optimum, the rounding of the search accounted for; what the
+    objective can be off by comes off it here. Else as :func:`judge`.
+    """
+    found = judge(problem, coef, intercept, tol=tol)
+    bound = charged_bound(proven_bound, found.objective_rounding, found.objective)
+    if not problem.is_definite or -np.inf < bound < found.lower_bound:
+        return found
+    rounding = found.objective_rounding
+    return replace(found, lower_bound=bound, rounding=rounding, floor=proven_bound)
 
 
 def charged_bound(bound: float, objective_error: float, objective: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -18,20 +18,19 @@ from sklearn.svm import SVC
 from owasvm import OWASVC, LinearOWASVC
 from owasvm.optimality import certificate
 from owasvm.problem import OWAProblem, RankCosts
-from owasvm.rank_split import rising_part, tail_sums
 from owasvm.solution import Status
-from owasvm.solvers import Settings, solve
-from owasvm.solvers._clock import Clock
-from owasvm.solvers._interrupts import noted_interrupts
-from owasvm.solvers.branch_and_bound.choice import Choice, Trial, chosen_relaxation
-from owasvm.solvers.branch_and_bound.coordinates import CoordinateBranching
-from owasvm.solvers.branch_and_bound.geometry import CentredData
-from owasvm.solvers.branch_and_bound.ranges import intercept_range, safe_ball, slack_ranges
-from owasvm.solvers.branch_and_bound.ranks import RankBranching, RankNode, log_assignments
-from owasvm.solvers.branch_and_bound.relaxation import Box, Split
-from owasvm.solvers.branch_and_bound.shares import ShareBranching
-from owasvm.solvers.branch_and_bound.tree import Node, Tree
-from owasvm.solvers.dca import MinorantSearch, evaluate
+from owasvm.solvers import Settings, branch_and_bound, solve
+from owasvm.solvers.general.assignments import log_assignments
+from owasvm.solvers.general.candidates import evaluate
+from owasvm.solvers.general.choice import Choice, Trial, choose_relaxation
+from owasvm.solvers.general.coordinates import CoordinateBranching
+from owasvm.solvers.general.geometry import CentredData, intercept_range, safe_ball, slack_ranges
+from owasvm.solvers.general.rank_split import rising_part, tail_sums
+from owasvm.solvers.general.ranks import RankBranching, RankNode
+from owasvm.solvers.general.relaxation import Box, Split
+from owasvm.solvers.general.search import Search
+from owasvm.solvers.general.shares import ShareBranching
+from owasvm.solvers.general.tree import Node, Tree
 from tests.oracles import enumerate_owa_svm, owa_value, psd_factor
 
 FAMILIES = [("quadratic", 0.8), ("trigonometric", 0.8), ("trimmed", 0.2), ("olympic", 0.6)]
@@ -53,9 +52,16 @@ def noisy_problem(n_samples, weights, alpha=None, C=1.0, gamma=None, seed=0):
     return OWAProblem(y, costs, gram=rbf_kernel(X, gamma=gamma))
 
 
+def tune_tree(monkeypatch, **changes):
+    """Branch and bound with other numbers."""
+    tuning = branch_and_bound.TUNING
+    tuning = replace(tuning, tree=replace(tuning.tree, **changes))
+    monkeypatch.setattr(branch_and_bound, "TUNING", tuning)
+
+
 def by_coordinates(monkeypatch):
     """Split coordinates, however few ways to hand out costs there are."""
-    monkeypatch.setattr("owasvm.solvers.branch_and_bound._MAX_LOG_ASSIGNMENTS", -np.inf)
+    tune_tree(monkeypatch, max_log_assignments=-np.inf)
 
 
 # Tiny problems, all orders enumerated
@@ -300,8 +306,9 @@ def test_ranges_hold_every_better_classifier(family, gamma):
         problem = noisy_problem(15, weights, alpha, 10.0 ** rng.uniform(-1.5, 2), gamma, seed)
         y = problem.y
         data = CentredData(problem)
-        search = MinorantSearch(problem, problem.samples.operator(), Clock.start(Settings()))
-        search.improve()
+        search = Search(problem, Settings(mip_gap=1e-6))
+        search.minorants.improve()
+        search.minorants.improve()
         incumbent = solve(problem, "dca")
         rising = rising_part(problem.costs.ascending)
         split = Split(rising, tail_sums(problem.costs.ascending - rising))
@@ -318,31 +325,32 @@ def test_ranges_hold_every_better_classifier(family, gamma):
             assert low <= at[0] <= high
             lower, upper_ends = slack_ranges(problem, data, upper)
             assert np.all(slack >= lower - 1e-9) and np.all(slack <= upper_ends + 1e-9)
-            ball = safe_ball(problem, search.best.solution, upper)
+            ball = safe_ball(problem, search.minorants.best.solution, upper)
             centre = data.coordinates(ball.coef, 0.0, data.n_directions)[1:]
             assert np.linalg.norm(at[1:] - centre) <= ball.radius * (1 + 1e-9) + 1e-6
             if trial % 5 == 0:
                 choice = Choice(data, split, n_directions=0, remains=(0.5,))
-                clock = Clock.start(Settings())
-                branching = CoordinateBranching(problem, choice, ball, 1e-7, clock)
+                search.incumbent = replace(classifier, objective=upper)
+                branching = CoordinateBranching(search, choice)
                 n_directions = trial % 3
                 around = at[: 1 + n_directions] + 0.1 * rng.uniform(-1, 1, size=1 + n_directions)
                 box = Box(around - 0.1, around + 0.1, lower, upper_ends)
-                box = branching._within_ball(box)
+                box = branching._cut_to_ball(box)
                 assert np.all(slack >= box.lower - 1e-9) and np.all(slack <= box.upper + 1e-9)
 
 
 @pytest.mark.parametrize("gamma", [None, 0.5])
 def test_chosen_relaxations_prove_nothing_wrong_and_more_than_equal_emphases(gamma):
     problem = noisy_problem(60, "quadratic", 0.8, C=2.0, gamma=gamma)
-    clock = Clock.start(Settings())
-    search = MinorantSearch(problem, problem.samples.operator(), clock)
+    search = Search(problem, Settings())
+    search.accuracy = 1e-7
+    search.minorants.improve()
     incumbent = solve(problem, "branch-and-bound", options={"max_nodes": 20})
     best = evaluate(problem, incumbent.dual, incumbent.intercept)
-    choice = chosen_relaxation(problem, best, search.best, clock, 1e-7)
+    search.accept(best)
+    choice = choose_relaxation(search)
     assert all(0.0 <= share <= 1.0 for share in choice.remains)
-    plain = Trial(problem, CentredData(problem), (best, search.best.candidate), 1e-7, clock)
-    chosen = plain.with_data(choice.data)
+    plain, chosen = Trial(search, CentredData(problem)), Trial(search, choice.data)
     for kept in (-1, 3, 8):
         for n_directions in range(3):
             # At the incumbent's own coordinates no valid bound exceeds its objective.
@@ -406,7 +414,7 @@ def test_bound_of_handed_out_ranks(seed, n_samples):
     X, y = data_of_kind(DATA_KINDS[seed % len(DATA_KINDS)], n_samples, rng)
     costs = RankCosts(n_samples, weights, None, 10.0 ** rng.uniform(-1.5, 1.5))
     problem = OWAProblem(y, costs, features=X)
-    branching = RankBranching(problem, problem.samples.operator(centred=False), accuracy=1e-7)
+    branching = RankBranching(Search(problem, Settings(mip_gap=1e-6)))
     rising = rising_part(costs.ascending)
     falling = branching._falling
     assert np.allclose(np.sort(falling), np.sort(costs.ascending - rising), atol=1e-13)
@@ -414,7 +422,7 @@ def test_bound_of_handed_out_ranks(seed, n_samples):
     samples = tuple(rng.permutation(n_samples)[:n_taken].tolist())
     counted = tuple(bool(falling[k] >= 0.0 or rng.random() < 0.6) for k in range(n_taken))
     node = RankNode(0.0, samples, counted, None)
-    bound, candidate, _ = branching._bounded(node, 1e-7, Clock.start(Settings()))
+    bound, candidate, _ = branching._bound(node, exact=False)
     again = evaluate(problem, candidate.coef, candidate.intercept)
     assert candidate.objective == pytest.approx(again.objective, rel=1e-12)
     best = np.inf
@@ -432,13 +440,13 @@ def test_children_hold_all_that_their_parent_holds(seed):
     X, y = data_of_kind("plain", 4, rng)
     costs = RankCosts(4, weights, None, 2.0)
     problem = OWAProblem(y, costs, features=X)
-    branching = RankBranching(problem, problem.samples.operator(centred=False), accuracy=1e-7)
+    branching = RankBranching(Search(problem, Settings(mip_gap=1e-6)))
     rising = rising_part(costs.ascending)
     falling = branching._falling
-    level = [branching.root()]
+    level = [branching.make_root()]
     while level and len(level[0].samples) < 4:
         parents = level
-        level = [child for node in parents for child in branching._children(node, 0.0, None)]
+        level = [child for node in parents for child in branching._split(node, 0.0, None)]
         assert len({(node.samples, node.counted) for node in level}) == len(level)
     for _ in range(30):
         w, b = rng.normal(size=X.shape[1]), 2.0 * rng.normal()
@@ -472,9 +480,11 @@ class IntervalNode(Node):
 class Valleys:
     """Splits intervals to minimise a function of slope at most 3 with many valleys."""
 
-    def __init__(self, candidate):
-        self.candidate = candidate
+    def __init__(self):
         self.expanded = []
+
+    def make_root(self):
+        return IntervalNode(0.0, -5.0, 5.0)
 
     @staticmethod
     def value(x):
@@ -483,8 +493,7 @@ class Valleys:
     def bound(self, low, high):
         return self.value(0.5 * (low + high)) - 0.8 * (high - low)
 
-    def expand(self, node, tree):
-        tree.n_nodes += 1
+    def expand(self, node):
         self.expanded.append(node.bound)
         middle = 0.5 * (node.low + node.high)
         halves = [(node.low, middle), (middle, node.high)]
@@ -497,79 +506,97 @@ def valleys():
     problem = noisy_problem(5, [1.0, 2.0, 0.5, 1.0, 1.0])
     grid = np.linspace(-5.0, 5.0, 100_001)
     best = min(Valleys.value(x) for x in grid)
-    some = evaluate(problem, np.zeros(5), 0.0)
-    incumbent = type(some)(some.coef, 0.0, best, some.deviations)
 
-    def make(max_nodes=1000, **limits):
-        clock = Clock.start(Settings(**limits))
-        tree = Tree(problem, problem.samples.operator(), incumbent, clock, max_nodes)
-        return tree, Valleys(incumbent)
+    def make(**limits):
+        search = Search(problem, Settings(**limits))
+        search.incumbent = replace(search.incumbent, objective=best)
+        branching = Valleys()
+        return search, Tree(search, branching), branching
 
     return make, best
 
 
 def test_tree_proves_what_its_nodes_prove(valleys):
     make, best = valleys
-    tree, branching = make(mip_gap=1e-3, max_nodes=10**6)
-    status = tree.search(IntervalNode(0.0, -5.0, 5.0), branching, 0.0)
-    assert status is Status.OPTIMAL
-    assert best - 1e-3 * best <= tree.bound <= best
+    search, tree, branching = make(mip_gap=1e-3)
+    assert tree.grow(10**6) is Status.OPTIMAL
+    assert best - 1e-3 * best <= search.bound == min(tree.bound, best) <= best
+    assert search.n_iter == len(branching.expanded)
     # Best bound first: the bounds of the nodes taken up never fall.
     assert np.all(np.diff(branching.expanded) >= 0.0)
 
 
 def test_tree_stops_at_its_limits_with_a_bound(valleys):
     make, best = valleys
-    tree, branching = make(mip_gap=1e-9, max_nodes=30)
-    assert tree.search(IntervalNode(0.0, -5.0, 5.0), branching, 0.0) is Status.NODE_LIMIT
-    assert tree.n_nodes == 30
-    assert tree.bound == max(branching.expanded[-1], tree.bound) < best
-    tree, branching = make(time_limit=1e-9)
-    assert tree.search(IntervalNode(0.0, -5.0, 5.0), branching, 0.0) is Status.TIME_LIMIT
-    assert tree.bound == 0.0
-    tree, branching = make(callback=lambda _: False)
-    assert tree.search(IntervalNode(0.0, -5.0, 5.0), branching, 0.0) is Status.INTERRUPTED
-    assert tree.n_nodes == 1
+    search, tree, branching = make(mip_gap=1e-9)
+    assert tree.grow(30) is Status.NODE_LIMIT
+    assert search.n_iter == 30
+    assert branching.expanded[-1] <= search.bound == tree.bound < best
+    search, tree, branching = make(time_limit=1e-9)
+    assert tree.grow(30) is Status.TIME_LIMIT
+    assert search.bound == 0.0
+    search, tree, branching = make(callback=lambda _: False)
+    assert tree.grow(30) is Status.INTERRUPTED
+    assert search.n_iter == 1
+
+
+def test_trees_take_turns_over_one_search(valleys):
+    make, best = valleys
+    search, tree, _ = make(mip_gap=1e-3)
+    other = Tree(search, Valleys())
+    # A turn that is over is no status.
+    assert tree.grow(10**6, 5) is None
+    assert other.grow(10**6, 9) is None
+    assert search.n_iter == 14
+    assert search.bound == max(tree.bound, other.bound) == other.bound
+    assert tree.grow(16, 5) is None
+    assert search.n_iter == 16
+    assert tree.grow(16) is Status.NODE_LIMIT
+    assert tree.grow(10**6) is Status.OPTIMAL
+    assert best - 1e-3 * best <= search.bound <= best
 
 
 def test_an_interrupted_node_is_not_lost(valleys):
     make, best = valleys
-    tree, branching = make(mip_gap=1e-9)
+    search, tree, branching = make(mip_gap=1e-3)
     expand = branching.expand
 
-    def interrupted(node, tree):
-        if tree.n_nodes == 12:
+    def interrupt(node):
+        if search.n_iter == 12:
             raise KeyboardInterrupt
-        return expand(node, tree)
+        return expand(node)
 
-    branching.expand = interrupted
-    with noted_interrupts():
-        status = tree.search(IntervalNode(0.0, -5.0, 5.0), branching, 0.0)
-    assert status is Status.INTERRUPTED
-    before = tree.bound
-    assert branching.expanded[-1] <= before < best
+    branching.expand = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        tree.grow(1000)
+    assert branching.expanded[-1] <= tree.bound < best
     # Going on from here still finds a proof of the whole interval.
     branching.expand = expand
-    tree.clock = Clock.start(Settings(mip_gap=1e-3))
-    tree.max_nodes = 10**6
-    assert tree.resume(branching) is Status.OPTIMAL
-    assert best - 1e-3 * best <= tree.bound <= best
+    assert tree.grow(10**6) is Status.OPTIMAL
+    assert best - 1e-3 * best <= search.bound <= best
 
 
 def test_settled_nodes_are_what_is_left_to_prove(valleys):
     make, best = valleys
-    tree, branching = make(mip_gap=1e-3)
+    search, tree, branching = make(mip_gap=1e-3)
+    branching.expand = lambda node: [
+        Node(best - 0.5, settled=True),
+        IntervalNode(best + 1.0, node.low, node.high),
+    ]
+    # Nothing is left to split, and nothing is proven.
+    assert tree.grow(1000) is None
+    assert not search.is_proven
+    assert search.bound == best - 0.5
 
-    def closed(node, _):
-        return [
-            Node(best - 0.5, settled=True),
-            IntervalNode(best + 1.0, node.low, node.high),
-        ]
 
-    branching.expand = closed
-    status = tree.search(IntervalNode(0.0, -5.0, 5.0), branching, 0.0)
-    assert status is not Status.OPTIMAL
-    assert tree.bound == best - 0.5
+def test_convex_problems_that_are_not_solved_are_an_iteration_limit():
+    # All is branched out after a handful of nodes; one Newton step is not enough for the leaves.
+    problem = noisy_problem(8, [2.0, 0.5, *[1.0] * 6], C=1.0)
+    rough = solve(problem, "branch-and-bound", max_iter=1, options={"max_nodes": 10**5})
+    assert rough.status is Status.ITERATION_LIMIT
+    exact = solve(problem, "branch-and-bound", options={"max_nodes": 10**5})
+    assert exact.status is Status.OPTIMAL
+    assert rough.lower_bound <= exact.objective <= rough.objective * (1 + 1e-4)
 
 
 # Progress, limits, interruptions
@@ -810,14 +837,11 @@ def test_shares_find_the_optimum_of_all_orders(kind, seed):
     }[kind]
     problem = OWAProblem(y, RankCosts(6, weights, None, 2.0), features=X)
     expected = enumerate_owa_svm(X, y, problem.costs.ascending, 1.0).objective
-    clock = Clock.start(Settings(mip_gap=1e-7))
-    operator = problem.samples.operator()
-    start = evaluate(problem, np.zeros(6), 1.0)
-    tree = Tree(problem, operator, start, clock, max_nodes=10_000)
-    shares = ShareBranching(problem, operator, start, 1e-8)
-    assert tree.search(shares.root(), shares, 0.0) is Status.OPTIMAL
-    assert tree.incumbent.objective == pytest.approx(expected, rel=1e-6, abs=1e-9)
-    assert tree.bound <= expected * (1 + 1e-7)
+    search = Search(problem, Settings(mip_gap=1e-7))
+    tree = Tree(search, ShareBranching(search))
+    assert tree.grow(10_000) is Status.OPTIMAL
+    assert search.incumbent.objective == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert search.bound <= expected * (1 + 1e-7)
 
 
 def test_share_intervals_allow_the_same_assignments_after_propagation():
@@ -826,8 +850,7 @@ def test_share_intervals_allow_the_same_assignments_after_propagation():
     X, y = noisy_data(n_samples)
     costs = RankCosts(n_samples, np.array([3.0, 2.0, 2.0, 1.0, 1.0]), None, 1.0)
     problem = OWAProblem(y, costs, features=X)
-    operator = problem.samples.operator()
-    shares = ShareBranching(problem, operator, evaluate(problem, np.zeros(5), 1.0), 1e-6)
+    shares = ShareBranching(Search(problem, Settings()))
     classes = [0, 0, 1, 1, 2]
 
     def assignments(lowest, highest):
@@ -843,7 +866,7 @@ def test_share_intervals_allow_the_same_assignments_after_propagation():
         highest = np.maximum(lowest, rng.integers(0, 3, n_samples))
         before = assignments(lowest, highest)
         new_lowest, new_highest = lowest.copy(), highest.copy()
-        if shares._propagated(new_lowest, new_highest):
+        if shares._propagate(new_lowest, new_highest):
             assert assignments(new_lowest, new_highest) == before
             n_tighter += bool(np.any(new_lowest > lowest) or np.any(new_highest < highest))
         else:
@@ -872,9 +895,8 @@ def test_trimming_is_proven_for_more_samples_than_assignments_can_be_listed():
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_two_trees_take_turns_on_few_samples(monkeypatch, seed):
-    monkeypatch.setattr("owasvm.solvers.branch_and_bound._COORDINATES_FIRST", 3)
-    monkeypatch.setattr("owasvm.solvers.branch_and_bound._THEN_SHARES", 4)
     by_coordinates(monkeypatch)
+    tune_tree(monkeypatch, coordinates_first=3, then_shares=4)
     problem = noisy_problem(12, "quadratic", 0.8, C=2.0, seed=seed)
     seen = []
     turns = solve(
@@ -884,7 +906,7 @@ def test_two_trees_take_turns_on_few_samples(monkeypatch, seed):
         options={"max_nodes": 40},
     )
     assert turns.n_iter == 40
-    monkeypatch.setattr("owasvm.solvers.branch_and_bound._THEN_SHARES", 5000)
+    tune_tree(monkeypatch, then_shares=5000)
     alone = solve(problem, "branch-and-bound", options={"max_nodes": 5000})
     assert alone.status is Status.OPTIMAL
     assert turns.lower_bound <= alone.objective * (1 + 1e-9)
@@ -896,7 +918,7 @@ def test_two_trees_take_turns_on_few_samples(monkeypatch, seed):
 
 @pytest.mark.parametrize(
     ("weights", "alpha", "where"),
-    [("quadratic", 0.8, "chosen_relaxation"), ("trimmed", 0.3, "shaken")],
+    [("quadratic", 0.8, "choose_relaxation"), ("trimmed", 0.3, "shake")],
 )
 def test_ctrl_c_before_the_first_node_claims_no_more_than_the_minorant(
     monkeypatch, weights, alpha, where
@@ -904,7 +926,7 @@ def test_ctrl_c_before_the_first_node_claims_no_more_than_the_minorant(
     def interrupted(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"owasvm.solvers.branch_and_bound.{where}", interrupted)
+    monkeypatch.setattr(branch_and_bound, where, interrupted)
     problem = noisy_problem(20, weights, alpha, C=2.0, seed=1)
     with pytest.raises(KeyboardInterrupt) as stop:
         solve(problem, "branch-and-bound")
@@ -912,3 +934,22 @@ def test_ctrl_c_before_the_first_node_claims_no_more_than_the_minorant(
     assert solution.status is Status.INTERRUPTED
     assert solution.lower_bound == pytest.approx(solution.details["minorant_bound"])
     assert solution.gap > 1e-4
+
+
+def test_random_state_moves_the_noise_and_nothing_else():
+    # Trimming many samples: shaken descents come before the tree.
+    problem = noisy_problem(30, "trimmed", 0.3, C=2.0, seed=1)
+    options = {"max_nodes": 40}
+    default = solve(problem, options=options)
+    for state in (0, 1, 7):
+        one, other = (solve(problem, options=options, random_state=state) for _ in range(2))
+        np.testing.assert_array_equal(one.dual, other.dual)
+        assert (one.objective, one.lower_bound) == (other.objective, other.lower_bound)
+        drawn = solve(problem, options=options, random_state=np.random.RandomState(state))
+        for solution in (one, drawn):
+            assert solution.lower_bound <= default.objective * (1 + 1e-9)
+            assert default.lower_bound <= solution.objective * (1 + 1e-9)
+            proof = recomputed(problem, solution)
+            assert proof.objective == pytest.approx(solution.objective, rel=1e-9)
+    same = solve(problem, options=options, random_state=0)
+    np.testing.assert_array_equal(same.dual, default.dual)

@@ -13,22 +13,15 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from owasvm.optimality import objective
 from owasvm.problem import OWAProblem, RankCosts
-from owasvm.rank_split import tail_sums
 from owasvm.solution import Status
-from owasvm.solvers import Settings, dca, solve
-from owasvm.solvers._clock import Clock
-from owasvm.solvers.dca import (
-    MinorantSearch,
-    better_intercept,
-    descend,
-    evaluate,
-    first_candidates,
-    shaken,
-)
+from owasvm.solvers import Settings, newton, solve
+from owasvm.solvers.general import descent
+from owasvm.solvers.general.candidates import evaluate, improve_intercept
+from owasvm.solvers.general.descent import descend, find_starts, shake
+from owasvm.solvers.general.rank_split import tail_sums
+from owasvm.solvers.general.search import Search
 from tests.oracles import enumerate_owa_svm, primal_objective, psd_factor
 from tests.strategies import classification_problems, general_weights, penalties
-
-UNLIMITED = Clock.start(Settings())
 
 FAMILIES = [
     ("quadratic", 0.8),
@@ -73,13 +66,13 @@ def majorant_at(problem, task, coef, intercept):
 def convex_steps(monkeypatch):
     """Every convex step of a descent: its task and the classifier it starts from."""
     steps = []
-    convex_step = dca._convex_step
+    majorise = descent._majorise
 
-    def watched(task, operator, current, *rest):
-        steps.append((task, current))
-        return convex_step(task, operator, current, *rest)
+    def watched(search, current):
+        steps.append((majorise(search, current), current))
+        return steps[-1][0]
 
-    monkeypatch.setattr(dca, "_convex_step", watched)
+    monkeypatch.setattr(descent, "_majorise", watched)
     return steps
 
 
@@ -98,7 +91,7 @@ def test_every_step_minimises_a_majorant(convex_steps, family, alpha, kernel, st
         longer = (evaluate(problem, np.full(30, size), 0.0) for size in np.geomspace(0.01, 10, 60))
         first = next(one for one in longer if np.count_nonzero(one.deviations) <= 5)
         assert first.deviations.any()
-    reached = list(descend(problem, problem.samples.operator(), first, UNLIMITED))
+    reached = list(descend(Search(problem, Settings()), first))
     assert len(reached) >= 1
     # Olympic weights rise by more than they keep: what falls is negative.
     assert any(task.linear is not None for task, _ in convex_steps) == (family == "olympic")
@@ -138,7 +131,7 @@ def test_objective_never_rises_along_descent(data, C, kernel, seed, draw):
     size = C * rng.random() / max(1.0, float(np.mean(np.square(X))))
     start = evaluate(problem, size * rng.random(y.size), rng.normal())
     last = start.objective
-    for candidate in descend(problem, problem.samples.operator(), start, UNLIMITED):
+    for candidate in descend(Search(problem, Settings()), start):
         assert candidate.objective < last
         expected = objective_at(problem, candidate.coef, candidate.intercept)
         assert candidate.objective == pytest.approx(expected, rel=1e-9, abs=1e-12)
@@ -148,11 +141,11 @@ def test_objective_never_rises_along_descent(data, C, kernel, seed, draw):
 @pytest.mark.parametrize(("family", "alpha"), FAMILIES)
 def test_descent_ends_where_it_would_end_again(family, alpha):
     problem = noisy_problem(40, family, alpha, C=0.5)
-    operator = problem.samples.operator()
+    search = Search(problem, Settings())
     start = evaluate(problem, np.zeros(40), 0.2)
-    end = [start, *descend(problem, operator, start, UNLIMITED)][-1]
+    end = [start, *descend(search, start)][-1]
     assert end.objective < start.objective
-    again = [end, *descend(problem, operator, end, UNLIMITED)][-1]
+    again = [end, *descend(search, end)][-1]
     assert again.objective == pytest.approx(end.objective, rel=1e-6)
 
 
@@ -196,16 +189,17 @@ def test_minorants_only_improve_the_bound(family, alpha):
     problem = noisy_problem(30, family, alpha, C=3.0)
     costs = problem.costs.ascending
     local = solve(problem, "dca")
-    search = MinorantSearch(problem, problem.samples.operator(), Clock.start(Settings()))
-    bounds = [search.bound]
-    for _ in range(6):
-        more = search.improve()
-        bounds.append(search.bound)
+    minorants = Search(problem, Settings()).minorants
+    bounds = [minorants.bound]
+    for _ in range(7):
+        more = minorants.improve()
+        bounds.append(minorants.bound)
         if not more:
             break
     assert np.all(np.diff(bounds) >= 0.0)
     assert bounds[-1] <= local.objective * (1 + 1e-9)
-    for bound in search.bounds:
+    assert len(minorants.solved) >= 1
+    for bound in minorants.solved:
         assert np.all(np.diff(bound.minorant) >= -1e-12)
         assert np.all(tail_sums(bound.minorant) <= tail_sums(costs) + 1e-10 * costs.sum())
 
@@ -213,11 +207,12 @@ def test_minorants_only_improve_the_bound(family, alpha):
 def test_better_minorants_exist():
     # Pointwise, the cheapest rank prices all below it.
     problem = noisy_problem(40, "quadratic", 0.8)
-    search = MinorantSearch(problem, problem.samples.operator(), Clock.start(Settings()))
-    first = search.bound
-    while search.improve():
+    minorants = Search(problem, Settings()).minorants
+    minorants.improve()
+    first = minorants.bound
+    while minorants.improve():
         pass
-    assert search.bound > first + 1e-3
+    assert minorants.bound > first + 1e-3
 
 
 def test_intercepts_and_starts_are_sorted_out():
@@ -225,12 +220,14 @@ def test_intercepts_and_starts_are_sorted_out():
     rng = np.random.default_rng(0)
     for _ in range(20):
         candidate = evaluate(problem, 0.1 * rng.random(40), 3.0 * rng.normal())
-        better = better_intercept(problem, candidate)
+        better = improve_intercept(problem, candidate)
         assert better.objective <= candidate.objective
         expected = objective_at(problem, better.coef, better.intercept)
         assert better.objective == pytest.approx(expected)
-    search = MinorantSearch(problem, problem.samples.operator(), Clock.start(Settings()))
-    starts = first_candidates(problem, search.bounds)
+    search = Search(problem, Settings())
+    search.minorants.improve()
+    starts = find_starts(search)
+    assert len(starts) == 3
     assert np.all(np.diff([start.objective for start in starts]) >= 0.0)
     # Samples all on one side are among the starts: for some weights that is the optimum.
     assert any(not start.coef.any() for start in starts)
@@ -404,21 +401,61 @@ def test_problems_without_sample_weights_are_their_own_copies():
     assert replace(problem).with_copies()[1].size == 10
 
 
+def hard_to_descend(seed):
+    """A problem with many local solutions, and one of them."""
+    rng = np.random.default_rng([39, seed])
+    X = rng.normal(size=(18, 5))
+    y = np.where(X[:, 0] + rng.normal(size=18) > 0, 1.0, -1.0)
+    y[:2] = [1.0, -1.0]
+    weights = np.sort(rng.exponential(size=18))[::-1].copy()
+    problem = OWAProblem(y, RankCosts(18, weights, None, 1.0), features=X)
+    return problem, solve(problem, "dca")
+
+
+def shake_from(problem, local, random_state=None, n_trials=10):
+    """The best of some shaken descents from a local solution."""
+    search = Search(problem, Settings(random_state=random_state))
+    search.accept(evaluate(problem, local.dual, local.intercept))
+    shake(search, n_trials)
+    return search.incumbent
+
+
 def test_shaken_descents_never_lose_and_can_win():
-    rng = np.random.default_rng(39)
     n_won = 0
     for seed in range(6):
-        X = rng.normal(size=(18, 5))
-        y = np.where(X[:, 0] + rng.normal(size=18) > 0, 1.0, -1.0)
-        y[:2] = [1.0, -1.0]
-        weights = np.sort(np.random.default_rng(seed).exponential(size=18))[::-1].copy()
-        problem = OWAProblem(y, RankCosts(18, weights, None, 1.0), features=X)
-        operator = problem.samples.operator()
-        local = solve(problem, "dca")
-        start = evaluate(problem, local.dual, local.intercept)
-        best = shaken(problem, operator, start, 30, Clock.start(Settings()))
-        again = shaken(problem, operator, start, 30, Clock.start(Settings()))
-        assert best.objective <= start.objective and best.objective == again.objective
+        problem, local = hard_to_descend(seed)
+        best = shake_from(problem, local, n_trials=30)
+        assert best.objective <= local.objective * (1 + 1e-12)
         assert best.objective >= local.lower_bound - 1e-9
-        n_won += best.objective < start.objective * (1 - 1e-4)
+        n_won += best.objective < local.objective * (1 - 1e-4)
     assert n_won >= 2
+
+
+def test_noise_follows_random_state():
+    differ = 0
+    for seed in range(2):
+        problem, local = hard_to_descend(seed)
+        default = shake_from(problem, local)
+        assert shake_from(problem, local).objective == default.objective
+        for state in (1, 2):
+            one, other = (shake_from(problem, local, state) for _ in range(2))
+            np.testing.assert_array_equal(one.coef, other.coef)
+            again = shake_from(problem, local, np.random.RandomState(state))
+            assert again.objective >= local.lower_bound - 1e-9
+            expected = objective_at(problem, one.coef, one.intercept)
+            assert one.objective == pytest.approx(expected, rel=1e-9)
+            differ += not np.array_equal(one.coef, default.coef)
+    assert differ >= 2
+
+
+def test_max_iter_limits_the_newton_steps_of_every_convex_problem(slow_problem, monkeypatch):
+    limits = []
+    minimise = newton.minimise
+
+    def watched(task, start, accuracy, max_iter, clock):
+        limits.append(max_iter)
+        return minimise(task, start, accuracy, max_iter, clock)
+
+    monkeypatch.setattr(newton, "minimise", watched)
+    solve(slow_problem, "dca", max_iter=7)
+    assert set(limits) == {7}

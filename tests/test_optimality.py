@@ -11,8 +11,8 @@ from owasvm.intercept import best_intercept
 from owasvm.loss import in_dual_set
 from owasvm.optimality import certificate, dual_value, feasible_dual, judge, objective
 from owasvm.problem import OWAProblem, RankCosts
-from owasvm.rank_split import pointwise_minorant
 from owasvm.solution import Solution, Status, relative_gap
+from owasvm.solvers.general.rank_split import pointwise_minorant
 from owasvm.weights import owa_weights
 from tests.oracles import cvxpy_owa_svm, owa_value
 from tests.strategies import classification_problems, convex_weights, general_weights

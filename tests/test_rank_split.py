@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from owasvm.rank_split import (
+from owasvm.solvers.general.rank_split import (
     best_minorant,
     convex_envelope,
     pointwise_minorant,

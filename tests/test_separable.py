@@ -13,21 +13,30 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from owasvm.problem import OWAProblem, RankCosts
-from owasvm.rank_split import convex_envelope, rising_part, tail_sums, tangent_minorant
-from owasvm.separable import Layers, make_layers, sample_minima, tightened
 from owasvm.solvers import Settings, solve
-from owasvm.solvers._clock import Clock
-from owasvm.solvers.branch_and_bound import relaxation
-from owasvm.solvers.branch_and_bound.emphasis import levelled, near_margin, refitted
-from owasvm.solvers.branch_and_bound.geometry import CentredData, Frame
-from owasvm.solvers.branch_and_bound.ranges import slack_ranges
-from owasvm.solvers.branch_and_bound.relaxation import Box, CoordinateTerms, Relaxer, Split
-from owasvm.solvers.dca import evaluate
+from owasvm.solvers.general.candidates import evaluate
+from owasvm.solvers.general.emphasis import emphasise_margin, level_emphases, refit_emphases
+from owasvm.solvers.general.geometry import CentredData, Frame, slack_ranges
+from owasvm.solvers.general.rank_split import (
+    convex_envelope,
+    rising_part,
+    tail_sums,
+    tangent_minorant,
+)
+from owasvm.solvers.general.relaxation import Box, CoordinateTerms, Relaxer, Split
+from owasvm.solvers.general.search import Search
+from owasvm.solvers.general.separable import Layers, SampleProblems, make_layers
+from owasvm.solvers.general.tuning import EmphasisTuning
 from tests.oracles import primal_objective, psd_factor
 
-UNLIMITED = Clock.start(Settings())
-
 seeds = st.integers(0, 2**32 - 1)
+
+
+def make_relaxer(problem, frame, split, accuracy):
+    """Relaxations to an accuracy, without limits."""
+    search = Search(problem, Settings())
+    search.accuracy = accuracy
+    return Relaxer(search, frame, split)
 
 
 # Layers
@@ -141,8 +150,8 @@ class OneSampleProblems:
         self.layers = Layers(levels, rng.normal(0.5, 1.0, size=levels.size), 0.0)
         self.room = rng.choice([0.0, 1e-3, 0.1, 2.0])
 
-    def arguments(self):
-        return (
+    def make(self):
+        return SampleProblems(
             self.coef,
             self.centre,
             self.rho,
@@ -171,39 +180,38 @@ class OneSampleProblems:
 @given(seed=seeds)
 def test_sample_minima_are_the_lowest_on_a_grid(seed):
     problems = OneSampleProblems(seed)
-    minima = sample_minima(*problems.arguments())
+    minima, slacks = problems.make().minimise()
     on_grid = np.array([problems.value(slack) for slack in problems.grid()])
     scale = 1e-12 * max(1.0, np.abs(on_grid).max())
-    assert np.all(minima.values <= on_grid.min(axis=0) + scale)
-    assert np.all(minima.slacks >= problems.lower)
-    assert np.all(minima.slacks <= problems.upper)
-    np.testing.assert_allclose(problems.value(minima.slacks), minima.values, atol=scale, rtol=0)
-    assert minima.total == pytest.approx(minima.values.sum())
+    assert np.all(minima <= on_grid.min(axis=0) + scale)
+    assert np.all(slacks >= problems.lower)
+    assert np.all(slacks <= problems.upper)
+    np.testing.assert_allclose(problems.value(slacks), minima, atol=scale, rtol=0)
 
 
 @settings(max_examples=150)
 @given(seed=seeds)
 def test_tightened_intervals_keep_everything_within_the_room(seed):
     problems = OneSampleProblems(seed)
-    minima = sample_minima(*problems.arguments())
-    lower, upper = tightened(*problems.arguments(), minima, problems.room)
-    scale = max(1.0, np.abs(minima.values).max())
+    minima, _ = problems.make().minimise()
+    lower, upper = problems.make().tighten(minima, problems.room)
+    scale = max(1.0, np.abs(minima).max())
     assert np.all(lower >= problems.lower) and np.all(upper <= problems.upper)
     for slack in problems.grid():
-        within = problems.value(slack) <= minima.values + problems.room - 1e-10 * scale
+        within = problems.value(slack) <= minima + problems.room - 1e-10 * scale
         assert np.all(slack[within] >= lower[within] - 1e-9)
         assert np.all(slack[within] <= upper[within] + 1e-9)
     if problems.room > 0.0:
         # Nothing more can go: the ends are within the room themselves.
-        limit = minima.values + problems.room
+        limit = minima + problems.room
         assert np.all(problems.value(lower) <= limit + 1e-9 * scale)
         assert np.all(problems.value(upper) <= limit + 1e-9 * scale)
 
 
 def test_intervals_without_room_are_reversed():
     problems = OneSampleProblems(3)
-    minima = sample_minima(*problems.arguments())
-    lower, upper = tightened(*problems.arguments(), minima, -0.1)
+    minima, _ = problems.make().minimise()
+    lower, upper = problems.make().tighten(minima, -0.1)
     wide = problems.upper > problems.lower
     assert wide.any()
     assert np.all(lower[wide] > upper[wide])
@@ -254,8 +262,9 @@ def centred_data(problem, emphases, seed=0):
     slack[0] = 0.5
     if emphases == "refitted":
         spreads = np.maximum(rng.normal(size=problem.n_samples), 0.0) + 1e-3
-        return refitted(near_margin(problem, slack), spreads, n_directions=1)
-    return levelled(problem, slack, UNLIMITED)
+        data = emphasise_margin(problem, slack, EmphasisTuning())
+        return refit_emphases(data, spreads, 1, EmphasisTuning())
+    return level_emphases(Search(problem, Settings()), slack)
 
 
 EMPHASES = ["equal", "any", "levelled", "refitted"]
@@ -263,7 +272,7 @@ EMPHASES = ["equal", "any", "levelled", "refitted"]
 
 def test_levelled_emphases_without_a_sample_near_the_margin():
     problem = random_problem("features", 0)
-    data = levelled(problem, np.full(problem.n_samples, -5.0), UNLIMITED)
+    data = level_emphases(Search(problem, Settings()), np.full(problem.n_samples, -5.0))
     assert np.all(data.emphases == data.emphases[0])
 
 
@@ -274,7 +283,7 @@ def test_refitted_emphases_go_where_the_spreads_are(kind):
     spreads[:6] = 1.0
     data = CentredData(problem)
     for _ in range(10):
-        data = refitted(data, spreads, n_directions=0)
+        data = refit_emphases(data, spreads, 0, EmphasisTuning())
     assert data.emphases[:6].mean() > 10.0 * data.emphases[6:].max()
     # The curvature that lifts the bound grows: that is what it is for.
     before = spreads.sum() / CentredData(problem).axes.largest_remaining(0)
@@ -442,14 +451,13 @@ class BoxedProblem:
         costs = self.problem.costs.ascending
         n_kept = int(self.rng.integers(-1, costs.size))
         rising = rising_part(costs) if n_kept < 0 else tangent_minorant(costs, n_kept)
-        return Relaxer(
-            self.frame, Split(rising, convex_envelope(tail_sums(costs - rising))), 1e-7, UNLIMITED
-        )
+        split = Split(rising, convex_envelope(tail_sums(costs - rising)))
+        return make_relaxer(self.problem, self.frame, split, 1e-7)
 
     def rounds(self, target):
         relaxer = self.relaxer()
         start = relaxer.start(self.incumbent.dual, self.at)
-        return relaxer.rounds(self.box, start, target, 4)
+        return relaxer.bound(self.box, start, target, 4)
 
     def classifiers(self, point, n_points=120):
         """Classifiers in the box: objective and slacks, near the incumbent and all over."""
@@ -506,17 +514,20 @@ def test_bound_and_intervals_with_a_target(seed):
 @pytest.mark.parametrize("seed", range(200, 232))
 def test_bound_is_the_inequality_minimised(monkeypatch, seed):
     calls = []
+    minimise = SampleProblems.minimise
 
-    def watched(*arguments):
-        calls.append((arguments, sample_minima(*arguments)))
+    def watched(problems):
+        calls.append((problems, minimise(problems)))
         return calls[-1][1]
 
-    monkeypatch.setattr(relaxation, "sample_minima", watched)
+    monkeypatch.setattr(SampleProblems, "minimise", watched)
     boxed = BoxedProblem(seed)
     relaxer, frame, y = boxed.relaxer(), boxed.frame, boxed.problem.y
     start = relaxer.start(boxed.incumbent.dual, boxed.at)
-    proof, point = relaxer.rounds(boxed.box, start, np.inf, 1)
-    (coef, slack, rho, rising, _, _, layers), minima = calls[-1]
+    proof, point = relaxer.bound(boxed.box, start, np.inf, 1)
+    problems, (minima, _) = calls[-1]
+    coef, slack, rho = problems.coef, problems.centre, problems.rho
+    rising, layers = problems.rising, problems.layers
     # The two sides of the inequality at other classifiers, with every slack where it is.
     base = float(coef.sum()) - 0.5 * point.squared_norm + layers.constant
     pull = frame.columns.T @ (y * coef)
@@ -539,9 +550,9 @@ def test_bound_is_the_inequality_minimised(monkeypatch, seed):
         own += rising * deviations + layers.value(deviations)
         terms = at.value(coordinates)
         assert base + own.sum() + terms.sum() <= classifier.objective + 1e-9 * scale
-        assert np.all(own >= minima.values - 1e-9 * scale)
+        assert np.all(own >= minima - 1e-9 * scale)
     least = at.least(boxed.box.low, boxed.box.high)
-    assert proof.value == pytest.approx(base + minima.total + least.sum(), rel=1e-7)
+    assert proof.value == pytest.approx(base + minima.sum() + least.sum(), rel=1e-7)
 
 
 @pytest.mark.parametrize("emphases", EMPHASES)
@@ -563,9 +574,9 @@ def test_bound_along_the_intercept_alone(shape, emphases):
         values = [costs.ascending @ np.sort(np.maximum(0.0, 1.0 - y * b)) for b in grid]
         rising = tangent_minorant(costs.ascending, int(rng.integers(0, 12)))
         split = Split(rising, convex_envelope(tail_sums(costs.ascending - rising)))
-        relaxer = Relaxer(Frame(data, 0), split, 1e-7, UNLIMITED)
+        relaxer = make_relaxer(problem, Frame(data, 0), split, 1e-7)
         start = relaxer.start(np.zeros(12), box.middle)
-        proof, _ = relaxer.rounds(box, start, np.inf, 4)
+        proof, _ = relaxer.bound(box, start, np.inf, 4)
         assert proof.value <= min(values) + 1e-9 * max(1.0, min(values))
 
 
@@ -580,12 +591,12 @@ def test_bound_is_exact_where_everything_is_known(shape):
     problem = OWAProblem(y, costs, gram=np.zeros((12, 12)))
     rising = rising_part(costs.ascending)
     split = Split(rising, convex_envelope(tail_sums(costs.ascending - rising)))
-    relaxer = Relaxer(Frame(CentredData(problem), 0), split, 1e-9, UNLIMITED)
+    relaxer = make_relaxer(problem, Frame(CentredData(problem), 0), split, 1e-9)
     for b in rng.uniform(-2.0, 2.0, size=10):
         slack = 1.0 - y * b
         box = Box(np.array([b]), np.array([b]), slack - 1e-9, slack + 1e-9)
         start = relaxer.start(np.zeros(12), np.array([b]))
-        proof, _ = relaxer.rounds(box, start, np.inf, 4)
+        proof, _ = relaxer.bound(box, start, np.inf, 4)
         value = costs.ascending @ np.sort(np.maximum(0.0, slack))
         assert proof.value == pytest.approx(value, abs=1e-5)
 
@@ -601,11 +612,11 @@ def test_bound_closes_at_the_incumbent_where_curvature_suffices():
         at = data.coordinates(best.dual, best.intercept, 2)
         rising = rising_part(costs.ascending)
         split = Split(rising, convex_envelope(tail_sums(costs.ascending - rising)))
-        relaxer = Relaxer(Frame(data, 2), split, 1e-9, UNLIMITED)
+        relaxer = make_relaxer(problem, Frame(data, 2), split, 1e-9)
         box = Box(at, at, *slack_ranges(problem, data, best.objective))
-        proof, point = relaxer.rounds(box, relaxer.start(best.dual, at), np.inf, 10)
+        proof, point = relaxer.bound(box, relaxer.start(best.dual, at), np.inf, 10)
         assert best.objective - 1e-4 <= proof.value <= best.objective + 1e-9
-        assert relaxer.objective(problem, point) == pytest.approx(best.objective, abs=1e-3)
+        assert relaxer.objective(point) == pytest.approx(best.objective, abs=1e-3)
 
 
 def test_objective_of_a_point_is_that_of_its_classifier():
@@ -617,10 +628,9 @@ def test_objective_of_a_point_is_that_of_its_classifier():
     for n_directions in range(3):
         frame = Frame(data, n_directions)
         rising = rising_part(costs.ascending)
-        relaxer = Relaxer(
-            frame, Split(rising, tail_sums(costs.ascending - rising)), 1e-7, UNLIMITED
-        )
+        split = Split(rising, tail_sums(costs.ascending - rising))
+        relaxer = make_relaxer(problem, frame, split, 1e-7)
         point = relaxer.start(rng.random(15), rng.normal(size=1 + n_directions))
         coef, intercept = frame.classifier(point.coef, point.coordinates)
         expected = primal_objective(X, y, costs.ascending / 2.0, 2.0, X.T @ (y * coef), intercept)
-        assert relaxer.objective(problem, point) == pytest.approx(expected, rel=1e-10)
+        assert relaxer.objective(point) == pytest.approx(expected, rel=1e-10)

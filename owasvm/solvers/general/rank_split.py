@@ -19,15 +19,6 @@ from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 
-__all__ = [
-    "best_minorant",
-    "convex_envelope",
-    "pointwise_minorant",
-    "rising_part",
-    "tail_sums",
-    "tangent_minorant",
-]
-
 
 def tail_sums(costs: FloatArray) -> FloatArray:
     """``Lambda(0), ..., Lambda(n)``: sums of the last j costs.
@@ -35,7 +26,7 @@ def tail_sums(costs: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from owasvm.rank_split import tail_sums
+    >>> from owasvm.solvers.general.rank_split import tail_sums
     >>> tail_sums(np.array([3.0, 1.0, 2.0])).tolist()
     [0.0, 2.0, 3.0, 6.0]
     """
@@ -48,7 +39,7 @@ def rising_part(costs: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from owasvm.rank_split import rising_part
+    >>> from owasvm.solvers.general.rank_split import rising_part
     >>> rising_part(np.array([3.0, 1.0, 2.0])).tolist()
     [0.0, 0.0, 1.0]
     """
@@ -61,7 +52,7 @@ def pointwise_minorant(costs: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from owasvm.rank_split import pointwise_minorant
+    >>> from owasvm.solvers.general.rank_split import pointwise_minorant
     >>> pointwise_minorant(np.array([3.0, 1.0, 2.0])).tolist()
     [1.0, 1.0, 2.0]
     """
@@ -79,7 +70,7 @@ def tangent_minorant(costs: FloatArray, n_kept: int) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from owasvm.rank_split import tangent_minorant
+    >>> from owasvm.solvers.general.rank_split import tangent_minorant
     >>> tangent_minorant(np.array([3.0, 1.0, 2.0]), 0).tolist()
     [1.5, 1.5, 1.5]
     """
@@ -139,7 +130,7 @@ def convex_envelope(values: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from owasvm.rank_split import convex_envelope
+    >>> from owasvm.solvers.general.rank_split import convex_envelope
     >>> convex_envelope(np.array([0.0, 2.0, 2.0])).tolist()
     [0.0, 1.0, 2.0]
     """

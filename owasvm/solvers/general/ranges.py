@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from owasvm.certificate import feasible_dual, proven_value
 from owasvm.problem import OWAProblem
-from owasvm.rank_split import tail_sums
 from owasvm.solution import Solution
-from owasvm.solvers.branch_and_bound.geometry import CentredData
+from owasvm.solvers.general.geometry import CentredData
+from owasvm.solvers.general.rank_split import tail_sums
 
 FloatArray = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ def intercept_range(problem: OWAProblem, data: CentredData, upper: float) -> tup
     """Centred intercepts at which an objective below `upper` is possible.
 
     If b is large, every negative sample deviates by at least ``1 + b - |w| |phi(x_i)|``, and these
-    deviations cost the sum of as many last costs each unit.
+    deviations cost the sum of as many last costs per unit.
     """
     costs = problem.costs.by_rank()
     sums = tail_sums(costs)

@@ -1,14 +1,15 @@
 r"""Convex relaxation of a node, and the bound it proves.
 
-A node holds intervals of the coordinates (:mod:`~owasvm.solvers.branch_and_bound.geometry`) and of
+A node holds intervals of the coordinates (:mod:`~owasvm.solvers.general.geometry`) and of
 every slack. With the coordinates fixed the relaxation is
 
 .. math:: \min_{w_\perp}\ \tfrac12 |w_\perp|^2 + \Phi_p(\xi) + \sum_i \tilde h_i(u_i),
 
 where ``rho_i/2 u^2 + h~_i(u)`` is the convex envelope of ``rho_i/2 u^2 + h(u_+)`` on the interval
-of ``u_i`` (:mod:`owasvm.separable` has h, p and rho). It is convex although ``h~`` is not, so that
-linearising ``h~`` again and again leads to its minimum: each round is a convex OWA-SVM with one
-more hinge per sample. The bound itself does not depend on how well that is done.
+of ``u_i`` (:mod:`~owasvm.solvers.general.separable` has h, p and rho). It is convex although
+``h~`` is not, so that linearising ``h~`` again and again leads to its minimum: each round is a
+convex OWA-SVM with one more hinge per sample. The bound itself does not depend on how well that
+is done.
 
 The counts at which h touches are those of the relaxed solution: a sample in the middle of a
 segment of the envelope counts as a mixture of both ends, and rounds are averaged. That makes round
@@ -27,31 +28,16 @@ from owasvm._jit import njit
 from owasvm.certificate import objective_of_slack
 from owasvm.loss import project_dual
 from owasvm.losses import OffsetHinge
-from owasvm.problem import OWAProblem
 from owasvm.rounding import accumulated
 from owasvm.samples import Memory
-from owasvm.separable import Layers, SampleMinima, make_layers, sample_minima, tightened
 from owasvm.solvers import newton
-from owasvm.solvers._clock import Clock
-from owasvm.solvers.branch_and_bound.geometry import Frame
+from owasvm.solvers.general.convex import minimise, resume
+from owasvm.solvers.general.geometry import Frame
+from owasvm.solvers.general.search import Search
+from owasvm.solvers.general.separable import Layers, SampleProblems, make_layers
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-# Points of the coarse grid on which envelopes are looked for.
-_COARSE = 120
-# Layers above the largest deviation, and how far they reach at most, in multiples of it.
-_N_TAIL = 12
-_TAIL_REACH = 8.0
-# Up to here the ends of all intervals become levels too, so that separated samples are exact.
-_EXACT_SAMPLES = 64
-# Intervals are worth tightening when a bound lacks at most what so many samples cost.
-_WORTH_TIGHTENING = 4.0
-# A warm start resumes at this share of the last penalty.
-_RESTART = 0.1
-_MAX_STEPS = 200
-# Share of the newest round in the counts.
-_DAMPING = 0.5
 
 
 @dataclass(frozen=True)
@@ -103,7 +89,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Proof:
+class BoxBound:
     """What a point proves about a box.
 
     ``value`` bounds the objective on the box. ``drops`` is what each coordinate loses to the width
@@ -121,16 +107,15 @@ def _envelope(
     slack: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-    levels: FloatArray,
-    slopes: FloatArray,
-    heights: FloatArray,
+    curve: tuple[FloatArray, FloatArray, FloatArray],
     coarse: IntArray,
     curvatures: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Slope of ``h~`` at every slack, and the segment of the envelope that holds it.
 
-    A segment of length 0 says that the envelope touches there.
+    `curve` is h: levels, slopes, heights. A segment of length 0 says that the envelope touches.
     """
+    levels, slopes, heights = curve
     n_samples = slack.size
     result = np.empty(n_samples)
     left = np.empty(n_samples)
@@ -209,8 +194,8 @@ def _mixture_counts(
     return np.maximum(counts, 0.0)
 
 
-def _damped_counts(
-    states: Sequence[tuple[FloatArray, FloatArray, FloatArray]], levels: FloatArray
+def _average_counts(
+    states: Sequence[tuple[FloatArray, FloatArray, FloatArray]], levels: FloatArray, damping: float
 ) -> FloatArray:
     """Counts of several rounds, the newest weighted most.
 
@@ -218,7 +203,7 @@ def _damped_counts(
     """
     counts = _mixture_counts(*states[0], levels)
     for state in states[1:]:
-        counts += _DAMPING * (_mixture_counts(*state, levels) - counts)
+        counts += damping * (_mixture_counts(*state, levels) - counts)
     return counts
 
 
@@ -227,21 +212,19 @@ class Relaxer:
 
     Parameters
     ----------
+    search : Search
+        What is known.
     frame : Frame
         The samples.
     split : Split
         The costs.
-    accuracy : float
-        Relative accuracy of the convex problems.
-    clock : Clock
-        Limits.
     """
 
-    def __init__(self, frame: Frame, split: Split, accuracy: float, clock: Clock) -> None:
+    def __init__(self, search: Search, frame: Frame, split: Split) -> None:
         self.frame = frame
         self.split = split
-        self._accuracy = accuracy
-        self._clock = clock
+        self._search = search
+        self._tuning = search.tuning.relaxation
         self._memory = Memory()
 
     def start(self, coef: FloatArray, coordinates: FloatArray) -> Point:
@@ -255,12 +238,7 @@ class Relaxer:
         )
         return self._point(coef, coordinates, iterate)
 
-    def _point(
-        self,
-        coef: FloatArray,
-        coordinates: FloatArray,
-        iterate: newton.Iterate,
-    ) -> Point:
+    def _point(self, coef: FloatArray, coordinates: FloatArray, iterate: newton.Iterate) -> Point:
         operator = self.frame.operator
         vector = operator.vector(self.frame.y * coef)
         slack = self._margin(coordinates) - self.frame.y * vector.scores
@@ -271,17 +249,19 @@ class Relaxer:
         """The margin that is left to the part of w outside the coordinates."""
         return 1.0 - self.frame.y * self.frame.offsets(coordinates)
 
-    def objective(self, problem: OWAProblem, point: Point) -> float:
+    def objective(self, point: Point) -> float:
         """Objective of the classifier a point stands for."""
         stretch = float(self.frame.regularised @ point.coordinates**2)
-        return objective_of_slack(problem, point.squared_norm + stretch, point.slack)
+        return objective_of_slack(self._search.problem, point.squared_norm + stretch, point.slack)
 
     def _levels(self, box: Box, slack: FloatArray) -> FloatArray:
+        tuning = self._tuning
         positive = slack[slack > 0.0]
         top = float(positive.max(initial=0.5))
-        reach = min(max(float(box.upper.max()), top), _TAIL_REACH * top + 1.0)
-        parts = [np.zeros(1), positive, np.linspace(top, reach, _N_TAIL + 1)]
-        if slack.size <= _EXACT_SAMPLES:
+        reach = min(max(float(box.upper.max()), top), tuning.tail_reach * top + 1.0)
+        parts = [np.zeros(1), positive, np.linspace(top, reach, tuning.n_tail + 1)]
+        if slack.size <= self._search.tuning.few_samples:
+            # So that samples that are separated are exact.
             parts += [box.lower[box.lower > 0.0], box.upper[box.upper > 0.0]]
         return np.unique(np.concatenate(parts))
 
@@ -293,49 +273,45 @@ class Relaxer:
         slopes, constant = make_layers(self.split.tail, levels, counts, least, most)
         return Layers(levels, slopes, constant)
 
-    def rounds(self, box: Box, start: Point, target: float, n_rounds: int) -> tuple[Proof, Point]:
+    def bound(
+        self, box: Box, start: Point, target: float, n_rounds: int
+    ) -> tuple[BoxBound, Point]:
         """The best bound of a few rounds from a start; ends early once `target` is reached."""
-        best: Proof | None = None
-        best_point = point = self._moved(start, box.middle)
+        tuning = self._tuning
+        best_point = point = self._move(start, box.middle)
+        best = BoxBound(-np.inf, box, np.zeros(box.low.size))
         segments = (np.maximum(point.slack, 0.0),) * 2
-        spreads = np.zeros(point.slack.size)
+        earlier = spreads = np.zeros(point.slack.size)
         states: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         for _ in range(n_rounds):
             levels = self._levels(box, point.slack)
             states.append((point.slack, *segments))
-            layers = self._layers(box, levels, _damped_counts(states, levels))
-            coarse = np.unique(np.linspace(0, levels.size - 1, _COARSE).astype(np.int64))
-            slopes, *ends = _envelope(
-                point.slack,
-                box.lower,
-                box.upper,
-                levels,
-                layers.slopes,
-                layers.heights,
-                coarse,
-                self.frame.rho,
+            layers = self._layers(box, levels, _average_counts(states, levels, tuning.damping))
+            coarse = np.unique(np.linspace(0, levels.size - 1, tuning.n_coarse).astype(np.int64))
+            curve = (levels, layers.slopes, layers.heights)
+            slopes, left, right = _envelope(
+                point.slack, box.lower, box.upper, curve, coarse, self.frame.rho
             )
-            segments = (ends[0], ends[1])
-            point = self._solved(point, slopes)
-            inside = np.clip(point.slack, *segments)
+            segments = (left, right)
+            point = self._solve(point, slopes)
+            inside = np.clip(point.slack, left, right)
             # Rounds tend to alternate between two states: the mean of both is what matters.
-            earlier, spreads = spreads, (inside - segments[0]) * (segments[1] - inside)
-            proof = self._proof(box, point, slopes, layers, target)
-            box = proof.box
-            if best is None or proof.value > best.value:
-                best, best_point = proof, point
-            if best.value >= target or self._clock.expired:
+            earlier, spreads = spreads, (inside - left) * (right - inside)
+            found = self._bound_at(box, point, slopes, layers, target)
+            box = found.box
+            if found.value > best.value:
+                best, best_point = found, point
+            if best.value >= target or self._search.clock.expired:
                 break
-        assert best is not None
         return replace(best, box=box, spreads=0.5 * (earlier + spreads)), best_point
 
-    def _moved(self, point: Point, coordinates: FloatArray) -> Point:
+    def _move(self, point: Point, coordinates: FloatArray) -> Point:
         change = self.frame.offsets(point.coordinates - coordinates)
         return replace(point, slack=point.slack + self.frame.y * change, coordinates=coordinates)
 
-    def _solved(self, point: Point, slopes: FloatArray) -> Point:
+    def _solve(self, point: Point, slopes: FloatArray) -> Point:
         """Solve the convex problem with the envelopes linearised."""
-        frame = self.frame
+        frame, search = self.frame, self._search
         # A falling hinge is not convex; where the sample violates, its line takes its place.
         falling = np.where(point.slack > 0.0, np.maximum(-slopes, 0.0), 0.0)
         task = newton.ConvexTask(
@@ -347,21 +323,15 @@ class Relaxer:
             0.0,
             self._memory,
         )
-        known = point.iterate
-        start = newton.Iterate(
-            w=known.w.copy(),
-            intercept=0.0,
-            dual=known.dual,
-            penalty=min(max(_RESTART * known.penalty, task.first_penalty), task.max_penalty),
-        )
-        iterate = newton.minimise(task, start, self._accuracy, _MAX_STEPS, self._clock)
+        start = resume(search, task, point.iterate)
+        iterate = minimise(search, task, start, search.accuracy)
         # Not the coefficients of w: those of violated samples must match their slopes exactly.
         return self._point(frame.y * task.target(iterate.dual), point.coordinates, iterate)
 
-    def _proof(
+    def _bound_at(
         self, box: Box, point: Point, slopes: FloatArray, layers: Layers, target: float
-    ) -> Proof:
-        """The bound of :mod:`owasvm.separable` for a point, and the intervals it leaves."""
+    ) -> BoxBound:
+        """The separable bound for a point, and the intervals it leaves."""
         frame = self.frame
         rising = np.zeros(frame.y.size)
         if self.split.has_ranks:
@@ -369,37 +339,29 @@ class Relaxer:
             acting = np.where(point.slack > 0.0, slopes, np.maximum(slopes, 0.0))
             share = np.maximum(point.coef - acting, 0.0)
             rising = project_dual(share, self.split.rising)
-        minima = sample_minima(
+        problems = SampleProblems(
             point.coef, point.slack, frame.rho, rising, box.lower, box.upper, layers
         )
-        base = -0.5 * point.squared_norm + float(point.coef.sum()) + layers.constant + minima.total
+        minima, _ = problems.minimise()
+        base = -0.5 * point.squared_norm + float(point.coef.sum()) + layers.constant
         pull = frame.columns.T @ (frame.y * point.coef)
         at = CoordinateTerms(pull, frame.regularised, frame.stiffness, point.coordinates)
         least = at.least(box.low, box.high)
-        value = base + float(least.sum()) - self._rounding(box, point, rising, layers, minima)
+        value = base + float(minima.sum()) + float(least.sum())
+        value -= self._rounding(box, point, rising, layers, minima)
         drops = at.value(point.coordinates) - least
         room = target - value
-        if 0.0 < room <= _WORTH_TIGHTENING * self.split.mean_cost:
-            lower, upper = tightened(
-                point.coef,
-                point.slack,
-                frame.rho,
-                rising,
-                box.lower,
-                box.upper,
-                layers,
-                minima,
-                room,
-            )
+        if 0.0 < room <= self._tuning.worth_tightening * self.split.mean_cost:
+            lower, upper = problems.tighten(minima, room)
             if np.any(lower > upper):
                 value = target
             else:
                 ceiling = min(box.ceiling, target)
                 box = replace(box, lower=lower, upper=upper, ceiling=ceiling)
-        return Proof(min(value, box.ceiling), box, drops)
+        return BoxBound(min(value, box.ceiling), box, drops)
 
     def _rounding(
-        self, box: Box, point: Point, rising: FloatArray, layers: Layers, minima: SampleMinima
+        self, box: Box, point: Point, rising: FloatArray, layers: Layers, minima: FloatArray
     ) -> float:
         """What rounding can have added to a bound.
 
@@ -415,7 +377,7 @@ class Relaxer:
             0.5 * point.squared_norm
             + float(np.abs(point.coef).sum())
             + abs(layers.constant)
-            + float(np.abs(minima.values).sum())
+            + float(np.abs(minima).sum())
             + float(np.sum(pull * reach + 0.5 * (frame.regularised + frame.stiffness) * reach**2))
         )
         return float(slopes @ errors) + accumulated(4 * point.coef.size + 16) * sizes

@@ -1,0 +1,154 @@
+"""Global solutions for general weights by branch and bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from owasvm.problem import OWAProblem
+from owasvm.solution import Solution, Status
+from owasvm.solvers.contract import Settings, Solver
+from owasvm.solvers.general.assignments import falling_values, log_assignments
+from owasvm.solvers.general.choice import choose_relaxation
+from owasvm.solvers.general.coordinates import CoordinateBranching
+from owasvm.solvers.general.descent import descend_to_end, find_starts, shake
+from owasvm.solvers.general.ranks import RankBranching
+from owasvm.solvers.general.search import Search, run_search
+from owasvm.solvers.general.shares import ShareBranching
+from owasvm.solvers.general.tree import Tree
+from owasvm.solvers.general.tuning import Tuning
+
+TUNING = Tuning()
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of branch and bound.
+
+    Parameters
+    ----------
+    max_nodes : int, default=1000
+        Nodes of the search trees at most.
+    """
+
+    max_nodes: int = 1000
+
+
+def solve(problem: OWAProblem, settings: Settings) -> Solution:
+    """Solve an OWA-SVM with any weights to a proven global gap ``settings.mip_gap``.
+
+    Stops early, with the best classifier and the best bound, at ``max_nodes`` nodes
+    ("node_limit"), at ``time_limit``, or on Ctrl-C or when the callback says so ("interrupted").
+    ``max_iter`` limits the Newton steps of every convex problem on the way; "iteration_limit" says
+    that all is branched out, and the last convex problems were not solved exactly enough to prove
+    the gap. ``random_state`` seeds the noise of descents that look for better classifiers. The
+    callback receives ``n_iter`` (nodes), ``objective``, ``lower_bound``, ``gap`` and ``time``.
+    """
+    return run_search("branch-and-bound", _run, problem, settings, TUNING)
+
+
+def _run(search: Search) -> Status:
+    """Bound without branching, then grow the trees that suit the problem."""
+    for _ in _bound_root(search):
+        if search.is_proven:
+            return Status.OPTIMAL
+    if not search.report():
+        return Status.INTERRUPTED
+    if search.clock.expired:
+        return search.clock.reason
+    strategy = next(strategy for strategy in STRATEGIES if strategy.suits(search))
+    for tree, n_nodes in strategy.take_turns(search):
+        status = tree.grow(search.settings.options.max_nodes, n_nodes)
+        if status is not None:
+            return status
+    return Status.ITERATION_LIMIT
+
+
+def _bound_root(search: Search) -> Iterator[None]:
+    """Descents, while the minorants get better; a pause after each."""
+    search.minorants.improve()
+    search.accept(descend_to_end(search, find_starts(search)[0]))
+    yield
+    for _ in range(search.tuning.minorants.n_global - 1):
+        if search.clock.expired or not search.minorants.improve():
+            break
+        yield
+    for start in find_starts(search)[: search.tuning.tree.n_descents]:
+        if search.clock.expired:
+            break
+        search.accept(descend_to_end(search, start))
+        yield
+
+
+#: A tree, and how many nodes it may take before the next one has its turn.
+Turn = tuple[Tree[Any], int | None]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Which trees to grow, in turns, and for which problems."""
+
+    suits: Callable[[Search], bool]
+    take_turns: Callable[[Search], Iterator[Turn]]
+
+
+def _has_few_assignments(search: Search) -> bool:
+    return log_assignments(search.costs) <= search.tuning.tree.max_log_assignments
+
+
+def _has_shares(search: Search) -> bool:
+    """Whether no entry of the falling part is negative."""
+    return bool(falling_values(search.costs)[0][0] >= 0.0)
+
+
+def _has_few_samples(search: Search) -> bool:
+    return search.problem.n_samples <= search.tuning.few_samples
+
+
+def _split_shares(search: Search) -> Iterator[Turn]:
+    tuning = search.tuning.tree
+    shake(search, tuning.n_shakes if _has_few_samples(search) else tuning.n_shakes_many)
+    yield Tree(search, ShareBranching(search)), None
+
+
+def _hand_out_ranks(search: Search) -> Iterator[Turn]:
+    yield Tree(search, RankBranching(search)), None
+
+
+def _split_coordinates(search: Search) -> Iterator[Turn]:
+    yield Tree(search, CoordinateBranching(search, choose_relaxation(search))), None
+
+
+def _alternate(search: Search) -> Iterator[Turn]:
+    """Few samples: either tree can be the one that ends soon, and descents are cheap."""
+    tuning = search.tuning.tree
+    coordinates = Tree(search, CoordinateBranching(search, choose_relaxation(search)))
+    yield coordinates, tuning.coordinates_first
+    shake(search, tuning.n_shakes)
+    yield Tree(search, ShareBranching(search)), tuning.then_shares
+    yield coordinates, None
+
+
+#: The first that suits a problem is taken.
+STRATEGIES = (
+    Strategy(
+        # Where the largest deviations cost nothing, keep or trim is what is asked.
+        lambda search: (
+            _has_shares(search) and (_has_few_assignments(search) or search.costs[-1] <= 0.0)
+        ),
+        _split_shares,
+    ),
+    Strategy(_has_few_assignments, _hand_out_ranks),
+    Strategy(lambda search: _has_shares(search) and _has_few_samples(search), _alternate),
+    Strategy(lambda _: True, _split_coordinates),
+)
+
+
+SOLVER = Solver(
+    solve,
+    Options,
+    compiles=True,
+    tiny_options=lambda: Options(max_nodes=2),
+    convex_losses=("*",),
+)

@@ -1,0 +1,66 @@
+r"""Costs that are handed out to samples: what rules that branch on it share.
+
+Write the costs as ``c = p + r``, p the rises added up, r non-increasing. By the rearrangement
+inequality ``Phi_r`` is the smallest of the sums ``sum_i r_pi(i) xi_i`` over all permutations, so
+
+.. math:: \min F = \min_\pi \min_{w, b}\ \tfrac12 |w|^2 + \Phi_p(\xi) + \sum_i r_{\pi(i)} \xi_i ,
+
+with no condition on the order of the deviations.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.certificate import proven_value
+from owasvm.losses import OffsetHinge
+from owasvm.problem import OWAProblem
+from owasvm.solvers import newton
+from owasvm.solvers.general.candidates import Candidate, evaluate
+from owasvm.solvers.general.rank_split import rising_part
+from owasvm.solvers.newton import project_balanced
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Values of r closer than this, relative to the largest cost, are equal up to rounding.
+SAME = 1e-12
+
+
+def falling_values(costs: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The different values of the falling part, ascending, and how often each occurs."""
+    falling = costs - rising_part(costs)
+    step = SAME * float(np.abs(costs).max())
+    values, counts = np.unique(np.round(falling / step) * step, return_counts=True)
+    return values, counts.astype(np.int64)
+
+
+def log_assignments(costs: FloatArray) -> float:
+    """Logarithm of the number of ways to hand out the falling part."""
+    values, counts = falling_values(costs)
+    ways = math.lgamma(costs.size + 1) - sum(math.lgamma(count + 1) for count in counts)
+    return ways + math.log(2.0) * float(counts[values < 0.0].sum())
+
+
+def assess(
+    problem: OWAProblem, task: newton.ConvexTask, loss: OffsetHinge, iterate: newton.Iterate
+) -> tuple[float, Candidate]:
+    """What an iterate of a convex problem below ours proves, and the classifier it stands for.
+
+    `loss` is that of the task.
+    """
+    operator = task.operator
+    linear = np.zeros(problem.n_samples) if task.linear is None else task.linear
+    bounds, candidates = [0.0], []
+    # Where w says little about its coefficients, as at w = 0, the multiplier says more.
+    for guess in (task.dual_of(iterate.w), iterate.dual):
+        charged = project_balanced(task, guess)
+        coef = charged - linear
+        excess = loss.excess(charged)
+        bounds.append(proven_value(problem, coef, float(charged.sum()), excess))
+        intercept = iterate.intercept - operator.intercept_shift(task.y * coef)
+        candidates.append(evaluate(problem, coef, intercept))
+    return max(bounds), min(candidates, key=lambda one: one.objective)

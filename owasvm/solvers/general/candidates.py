@@ -1,0 +1,49 @@
+"""A classifier with its objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.certificate import objective
+from owasvm.intercept import spread_intercepts
+from owasvm.problem import OWAProblem
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A classifier and its objective."""
+
+    coef: FloatArray
+    intercept: float
+    objective: float
+    deviations: FloatArray
+
+
+def evaluate(problem: OWAProblem, coef: FloatArray, intercept: float) -> Candidate:
+    """Objective of a classifier."""
+    scores = problem.scores(coef)
+    squared_norm = max(float((problem.y * coef) @ scores), 0.0)
+    value, deviations = objective(problem, squared_norm, scores, intercept)
+    return Candidate(coef, intercept, value, deviations)
+
+
+def improve_intercept(
+    problem: OWAProblem, candidate: Candidate, n_intercepts: int = 48
+) -> Candidate:
+    """The same direction with the best of a few dozen intercepts.
+
+    Along b the objective is piecewise linear and can have several minima. Kinks of the hinges,
+    spread evenly, show where the deep ones are.
+    """
+    y = problem.y
+    scores = problem.scores(candidate.coef)
+    intercepts = spread_intercepts(scores, y, n_intercepts)
+    deviations = np.maximum(0.0, 1.0 - y[:, np.newaxis] * (scores[:, np.newaxis] + intercepts))
+    losses = problem.costs.by_rank() @ np.sort(deviations, axis=0)
+    best = evaluate(problem, candidate.coef, float(intercepts[np.argmin(losses)]))
+    return best if best.objective < candidate.objective else candidate
