@@ -30,8 +30,8 @@ from owasvm.rounding import (
 )
 from owasvm.solution import Status
 from owasvm.solvers import Solver, solve
-from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import noted_interrupts
+from owasvm.solvers.clock import Clock
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -178,17 +178,7 @@ def sort_positive(v: FloatArray, workspace: Workspace) -> int:
 
     Equal entries keep the order of their indices. O(n).
 
-    Parameters
-    ----------
-    v : ndarray of shape (n_samples,)
-        Finite values.
-    workspace : Workspace
-        At least of size n_samples.
-
-    Returns
-    -------
-    n_positive : int
-        How many entries are positive; ``order`` and ``keys`` are filled up to there.
+    Returns how many entries are positive; ``order`` and ``keys`` are filled up to there.
     """
     order = workspace.order
     keys = workspace.keys
@@ -217,23 +207,9 @@ def pool_adjacent(
     adjacent violators, O(size). Neighbours are pooled only when strictly out of order, so equal
     neighbours stay separate blocks: there the fit is smooth, and moves with each entry alone.
 
-    Parameters
-    ----------
-    values, masses : ndarray of shape (>= size,)
-        What is fitted, and the positive weights of the squares. Not changed, unless `values`
-        itself is passed as `levels` or `masses` as `block_masses`, which is allowed.
-    levels : ndarray of shape (>= size,)
-        Receives the fitted value of each block, non-increasing.
-    block_masses : ndarray of shape (>= size,)
-        Receives the mass of each block.
-    starts : int64 ndarray of shape (>= size + 1,)
-        Receives the first position of each block and, behind the last one, `size`.
-    size : int
-        Number of entries fitted.
-
-    Returns
-    -------
-    n_blocks : int
+    `values` may be passed as `levels` and `masses` as `block_masses`. Block b has the value
+    ``levels[b]``, the mass ``block_masses[b]`` and the positions ``starts[b]:starts[b + 1]``.
+    Returns the number of blocks.
     """
     n_blocks = 0
     for k in range(size):
@@ -417,12 +393,7 @@ def prox_blocks_weighted(
     n_positive : int
         What :func:`sort_positive` returned.
     x, dual, block, workspace
-        As in :func:`prox_blocks`.
-
-    Returns
-    -------
-    n_tied_blocks : int
-        The largest number in `block`, or 0.
+        As in :func:`prox_blocks`, and so is what is returned.
     """
     for k in range(n_positive):
         workspace.losses[k] = step * totals[k]

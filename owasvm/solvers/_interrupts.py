@@ -2,7 +2,7 @@
 
 An exception raised at an arbitrary moment can cut a step in two, or surface from compiled code as
 something else. While a solver works, the first SIGINT therefore only leaves a note, which all
-loops look at through their :class:`~owasvm.solvers._clock.Clock`; a second one raises
+loops look at through their :class:`~owasvm.solvers.clock.Clock`; a second one raises
 KeyboardInterrupt there and then. Where a program has a handler of its own, an interrupt still
 arrives as an exception; it leaves the same note. Signals reach the main thread alone, and so do
 notes: solvers in other threads neither leave nor read any.

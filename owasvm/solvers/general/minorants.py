@@ -17,7 +17,7 @@ from owasvm.problem import OWAProblem, PlainCosts
 from owasvm.rounding import accumulated
 from owasvm.solution import Solution
 from owasvm.solvers import newton
-from owasvm.solvers._clock import Clock
+from owasvm.solvers.clock import Clock
 from owasvm.solvers.general.candidates import Candidate, evaluate
 from owasvm.solvers.general.rank_split import best_minorant, pointwise_minorant
 from owasvm.solvers.general.tuning import MinorantTuning

@@ -14,8 +14,8 @@ from owasvm.problem import OWAProblem
 from owasvm.samples import Memory
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers import newton
-from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import note_interrupt
+from owasvm.solvers.clock import Clock
 from owasvm.solvers.contract import Settings
 from owasvm.solvers.general.candidates import Candidate, evaluate
 from owasvm.solvers.general.minorants import Minorants

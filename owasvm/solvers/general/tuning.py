@@ -1,8 +1,8 @@
 """The numbers that were chosen for general weights, by part.
 
-Figures in brackets are those of ``benchmarks/sensitivity.py``: by how much gaps at a limit of 60
-nodes grow with half and with twice the number. One problem of twelve that closes or does not moves
-the mean by a factor of 1.4, so less than that says that the number matters little.
+Figures in brackets are those of ``benchmarks/general_sensitivity.py``: by how much gaps at a limit
+of 60 nodes grow with half and with twice the number. One problem of twelve that closes or does not
+moves the mean by a factor of 1.4, so less than that says that the number matters little.
 """
 
 from __future__ import annotations

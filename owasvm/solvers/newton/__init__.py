@@ -13,8 +13,8 @@ import numpy as np
 
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
-from owasvm.solvers._clock import Clock
 from owasvm.solvers._interrupts import note_interrupt
+from owasvm.solvers.clock import Clock
 from owasvm.solvers.contract import Callback, Settings, Solver
 from owasvm.solvers.newton.core import (
     ConvexTask,

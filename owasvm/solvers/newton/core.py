@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from owasvm.losses import ProximalLoss, ProxPoint
 from owasvm.samples import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
 from owasvm.solution import Solution
-from owasvm.solvers._clock import Clock
+from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton._bracket import Bracket
 from owasvm.solvers.newton._loops import change_along, list_active, shift_point
 from owasvm.solvers.newton.tuning import DEFAULT, Tuning
