@@ -111,7 +111,7 @@ class PlainCosts:
     def by_rank(self) -> FloatArray:
         return self.ascending
 
-    def in_order(self, order: IntArray) -> FloatArray:  # noqa: ARG002
+    def in_order(self, order: IntArray) -> FloatArray:
         return self.ascending
 
     def largest_first(self, order: IntArray) -> FloatArray:

@@ -144,10 +144,10 @@ class RankedHinge:
         # Moreau: what the prox takes away is the projection.
         self.prox(v, 1.0, out)
 
-    def conjugate_at(self, point: ProxPoint) -> float:  # noqa: ARG002
+    def conjugate_at(self, point: ProxPoint) -> float:
         return 0.0
 
-    def conjugate(self, dual: FloatArray) -> float:  # noqa: ARG002
+    def conjugate(self, dual: FloatArray) -> float:
         return 0.0
 
     def excess(self, dual: FloatArray) -> float:
@@ -179,7 +179,7 @@ class RankedHinge:
         charge = self._costs.largest_sum(int(near.sum()))
         return charge * float(error[near].max()) + accumulated(slack.size + 2) * value
 
-    def constant_intercepts(self, y: FloatArray) -> tuple[float, ...]:  # noqa: ARG002
+    def constant_intercepts(self, y: FloatArray) -> tuple[float, ...]:
         # The loss bends at these intercepts only.
         return 0.0, -1.0, 1.0
 

@@ -173,7 +173,7 @@ class RankedSquaredHinge:
         order = np.argsort(-dual / self._masses, kind="stable")
         return float(_pool_conjugate(dual[order], self._costs.largest_first(order)))
 
-    def excess(self, dual: FloatArray) -> float:  # noqa: ARG002
+    def excess(self, dual: FloatArray) -> float:
         return 1.0
 
     def subgradient(self, slack: FloatArray) -> FloatArray:

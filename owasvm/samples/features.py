@@ -79,10 +79,10 @@ class FeatureSamples:
     def product_rounding(self, coef: FloatArray) -> FloatArray:
         return np.zeros(coef.size)
 
-    def eigenvalue_rounding(self, emphases: FloatArray) -> float:  # noqa: ARG002
+    def eigenvalue_rounding(self, emphases: FloatArray) -> float:
         return 0.0
 
-    def evaluate(self, coef: FloatArray, *, careful: bool = False) -> Evaluation:  # noqa: ARG002
+    def evaluate(self, coef: FloatArray, *, careful: bool = False) -> Evaluation:
         return self.evaluate_weight(self.weight(coef))
 
     def evaluate_weight(self, weight: FloatArray) -> Evaluation:
@@ -123,7 +123,7 @@ class FeatureSamples:
         w = self.weight(coef) if weight is None else weight
         return exact_dot(sign * w, self._origin, intercept)
 
-    def intercept_error(self, coef: FloatArray, intercept: float) -> float:  # noqa: ARG002
+    def intercept_error(self, coef: FloatArray, intercept: float) -> float:
         return 0.0
 
     @cached_property

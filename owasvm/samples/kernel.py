@@ -135,10 +135,10 @@ class KernelSamples(ABC):
     def scores(self, coef: FloatArray) -> FloatArray:
         return self._multiply(coef, careful=False)
 
-    def weight(self, coef: FloatArray) -> FloatArray | None:  # noqa: ARG002
+    def weight(self, coef: FloatArray) -> FloatArray | None:
         return None
 
-    def weight_as_given(self, coef: FloatArray) -> FloatArray | None:  # noqa: ARG002
+    def weight_as_given(self, coef: FloatArray) -> FloatArray | None:
         return None
 
     def product_rounding(self, coef: FloatArray) -> FloatArray:
@@ -165,25 +165,19 @@ class KernelSamples(ABC):
     def evaluate_weight(self, weight: FloatArray) -> Evaluation:
         raise TypeError(f"{type(self).__name__} keeps no w of {weight.size} features.")
 
-    def dual_norm(self, coef: FloatArray, found: Evaluation) -> tuple[float, float]:  # noqa: ARG002
+    def dual_norm(self, coef: FloatArray, found: Evaluation) -> tuple[float, float]:
         return found.squared_norm, found.norm_error
 
-    def store_intercept(self, weight: FloatArray | None, intercept: float) -> float:  # noqa: ARG002
+    def store_intercept(self, weight: FloatArray | None, intercept: float) -> float:
         return intercept
 
     def intercept_as_given(
-        self,
-        coef: FloatArray,
-        weight: FloatArray | None,  # noqa: ARG002
-        intercept: float,
+        self, coef: FloatArray, weight: FloatArray | None, intercept: float
     ) -> float:
         return self._shift_intercept(coef, intercept, -1.0)
 
     def intercept_as_moved(
-        self,
-        coef: FloatArray,
-        weight: FloatArray | None,  # noqa: ARG002
-        intercept: float,
+        self, coef: FloatArray, weight: FloatArray | None, intercept: float
     ) -> float:
         return self._shift_intercept(coef, intercept, 1.0)
 
