@@ -420,24 +420,8 @@ def judge_general(
 ) -> Certificate:
     """Certificate of a classifier for weights that may fall, with the bound of a search.
 
-    Parameters
-    ----------
-    problem : OWAProblem
-        The problem.
-    coef : ndarray of shape (n_samples,)
-        Coefficients a of the classifier.
-    intercept : float
-        Its intercept.
-    proven_bound : float
-        What a search proved about the optimum, its own rounding accounted for. What the objective
-        can be off by comes off it here.
-    tol : float
-        The gap asked for.
-
-    Returns
-    -------
-    certificate : Certificate
-        With the better of the bound handed in and that of the coefficients.
+    `proven_bound` holds for the optimum, the rounding of the search accounted for; what the
+    objective can be off by comes off it here. Else as :func:`judge`.
     """
     found = judge(problem, coef, intercept, tol=tol)
     bound = charged_bound(proven_bound, found.objective_rounding, found.objective)

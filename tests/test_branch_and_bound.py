@@ -24,8 +24,7 @@ from owasvm.solvers.general.assignments import log_assignments
 from owasvm.solvers.general.candidates import evaluate
 from owasvm.solvers.general.choice import Choice, Trial, choose_relaxation
 from owasvm.solvers.general.coordinates import CoordinateBranching
-from owasvm.solvers.general.geometry import CentredData
-from owasvm.solvers.general.ranges import intercept_range, safe_ball, slack_ranges
+from owasvm.solvers.general.geometry import CentredData, intercept_range, safe_ball, slack_ranges
 from owasvm.solvers.general.rank_split import rising_part, tail_sums
 from owasvm.solvers.general.ranks import RankBranching, RankNode
 from owasvm.solvers.general.relaxation import Box, Split

@@ -14,11 +14,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solvers import Settings, solve
-from owasvm.solvers.general import relaxation
 from owasvm.solvers.general.candidates import evaluate
 from owasvm.solvers.general.emphasis import emphasise_margin, level_emphases, refit_emphases
-from owasvm.solvers.general.geometry import CentredData, Frame
-from owasvm.solvers.general.ranges import slack_ranges
+from owasvm.solvers.general.geometry import CentredData, Frame, slack_ranges
 from owasvm.solvers.general.rank_split import (
     convex_envelope,
     rising_part,
@@ -27,7 +25,7 @@ from owasvm.solvers.general.rank_split import (
 )
 from owasvm.solvers.general.relaxation import Box, CoordinateTerms, Relaxer, Split
 from owasvm.solvers.general.search import Search
-from owasvm.solvers.general.separable import Layers, make_layers, sample_minima, tighten
+from owasvm.solvers.general.separable import Layers, SampleProblems, make_layers
 from owasvm.solvers.general.tuning import EmphasisTuning
 from tests.oracles import primal_objective, psd_factor
 
@@ -152,8 +150,8 @@ class OneSampleProblems:
         self.layers = Layers(levels, rng.normal(0.5, 1.0, size=levels.size), 0.0)
         self.room = rng.choice([0.0, 1e-3, 0.1, 2.0])
 
-    def arguments(self):
-        return (
+    def make(self):
+        return SampleProblems(
             self.coef,
             self.centre,
             self.rho,
@@ -182,39 +180,38 @@ class OneSampleProblems:
 @given(seed=seeds)
 def test_sample_minima_are_the_lowest_on_a_grid(seed):
     problems = OneSampleProblems(seed)
-    minima = sample_minima(*problems.arguments())
+    minima, slacks = problems.make().minimise()
     on_grid = np.array([problems.value(slack) for slack in problems.grid()])
     scale = 1e-12 * max(1.0, np.abs(on_grid).max())
-    assert np.all(minima.values <= on_grid.min(axis=0) + scale)
-    assert np.all(minima.slacks >= problems.lower)
-    assert np.all(minima.slacks <= problems.upper)
-    np.testing.assert_allclose(problems.value(minima.slacks), minima.values, atol=scale, rtol=0)
-    assert minima.total == pytest.approx(minima.values.sum())
+    assert np.all(minima <= on_grid.min(axis=0) + scale)
+    assert np.all(slacks >= problems.lower)
+    assert np.all(slacks <= problems.upper)
+    np.testing.assert_allclose(problems.value(slacks), minima, atol=scale, rtol=0)
 
 
 @settings(max_examples=150)
 @given(seed=seeds)
 def test_tightened_intervals_keep_everything_within_the_room(seed):
     problems = OneSampleProblems(seed)
-    minima = sample_minima(*problems.arguments())
-    lower, upper = tighten(*problems.arguments(), minima, problems.room)
-    scale = max(1.0, np.abs(minima.values).max())
+    minima, _ = problems.make().minimise()
+    lower, upper = problems.make().tighten(minima, problems.room)
+    scale = max(1.0, np.abs(minima).max())
     assert np.all(lower >= problems.lower) and np.all(upper <= problems.upper)
     for slack in problems.grid():
-        within = problems.value(slack) <= minima.values + problems.room - 1e-10 * scale
+        within = problems.value(slack) <= minima + problems.room - 1e-10 * scale
         assert np.all(slack[within] >= lower[within] - 1e-9)
         assert np.all(slack[within] <= upper[within] + 1e-9)
     if problems.room > 0.0:
         # Nothing more can go: the ends are within the room themselves.
-        limit = minima.values + problems.room
+        limit = minima + problems.room
         assert np.all(problems.value(lower) <= limit + 1e-9 * scale)
         assert np.all(problems.value(upper) <= limit + 1e-9 * scale)
 
 
 def test_intervals_without_room_are_reversed():
     problems = OneSampleProblems(3)
-    minima = sample_minima(*problems.arguments())
-    lower, upper = tighten(*problems.arguments(), minima, -0.1)
+    minima, _ = problems.make().minimise()
+    lower, upper = problems.make().tighten(minima, -0.1)
     wide = problems.upper > problems.lower
     assert wide.any()
     assert np.all(lower[wide] > upper[wide])
@@ -517,17 +514,20 @@ def test_bound_and_intervals_with_a_target(seed):
 @pytest.mark.parametrize("seed", range(200, 232))
 def test_bound_is_the_inequality_minimised(monkeypatch, seed):
     calls = []
+    minimise = SampleProblems.minimise
 
-    def watched(*arguments):
-        calls.append((arguments, sample_minima(*arguments)))
+    def watched(problems):
+        calls.append((problems, minimise(problems)))
         return calls[-1][1]
 
-    monkeypatch.setattr(relaxation, "sample_minima", watched)
+    monkeypatch.setattr(SampleProblems, "minimise", watched)
     boxed = BoxedProblem(seed)
     relaxer, frame, y = boxed.relaxer(), boxed.frame, boxed.problem.y
     start = relaxer.start(boxed.incumbent.dual, boxed.at)
     proof, point = relaxer.bound(boxed.box, start, np.inf, 1)
-    (coef, slack, rho, rising, _, _, layers), minima = calls[-1]
+    problems, (minima, _) = calls[-1]
+    coef, slack, rho = problems.coef, problems.centre, problems.rho
+    rising, layers = problems.rising, problems.layers
     # The two sides of the inequality at other classifiers, with every slack where it is.
     base = float(coef.sum()) - 0.5 * point.squared_norm + layers.constant
     pull = frame.columns.T @ (y * coef)
@@ -550,9 +550,9 @@ def test_bound_is_the_inequality_minimised(monkeypatch, seed):
         own += rising * deviations + layers.value(deviations)
         terms = at.value(coordinates)
         assert base + own.sum() + terms.sum() <= classifier.objective + 1e-9 * scale
-        assert np.all(own >= minima.values - 1e-9 * scale)
+        assert np.all(own >= minima - 1e-9 * scale)
     least = at.least(boxed.box.low, boxed.box.high)
-    assert proof.value == pytest.approx(base + minima.total + least.sum(), rel=1e-7)
+    assert proof.value == pytest.approx(base + minima.sum() + least.sum(), rel=1e-7)
 
 
 @pytest.mark.parametrize("emphases", EMPHASES)

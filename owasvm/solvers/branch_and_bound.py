@@ -103,7 +103,7 @@ def _has_shares(search: Search) -> bool:
 
 
 def _has_few_samples(search: Search) -> bool:
-    return search.problem.n_samples <= search.tuning.tree.few_samples
+    return search.problem.n_samples <= search.tuning.few_samples
 
 
 def _split_shares(search: Search) -> Iterator[Turn]:

@@ -2,11 +2,12 @@
 
 ``rank_split``
     Costs by rank taken apart.
-``candidates``, ``minorants``, ``search``
-    A classifier with its objective; convex problems below ours; all that a search knows.
+``candidates``, ``minorants``, ``search``, ``convex``
+    A classifier with its objective; convex problems below ours; all that a search knows; convex
+    problems on its way.
 ``descent``
     Convex-concave steps to better classifiers.
-``geometry``, ``ranges``, ``separable``, ``relaxation``, ``emphasis``, ``choice``
+``geometry``, ``separable``, ``relaxation``, ``emphasis``, ``choice``
     The bound of a box of coordinates, and how to make it a good one.
 ``coordinates``, ``assignments``, ``ranks``, ``shares``, ``tree``
     What can be branched on, and the search tree.

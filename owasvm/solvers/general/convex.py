@@ -22,13 +22,14 @@ def start_at(task: newton.ConvexTask, coef: FloatArray, intercept: float) -> new
     )
 
 
-def resume(task: newton.ConvexTask, known: newton.Iterate, share: float) -> newton.Iterate:
+def resume(search: Search, task: newton.ConvexTask, known: newton.Iterate) -> newton.Iterate:
     """Start where a similar problem ended, at a share of its last penalty."""
+    penalty = search.tuning.restart_share * known.penalty
     return newton.Iterate(
         w=known.w.copy(),
         intercept=known.intercept,
         dual=known.dual,
-        penalty=min(max(share * known.penalty, task.first_penalty), task.max_penalty),
+        penalty=min(max(penalty, task.first_penalty), task.max_penalty),
     )
 
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from owasvm.solvers.general.candidates import evaluate
 from owasvm.solvers.general.choice import Choice
 from owasvm.solvers.general.descent import propose
-from owasvm.solvers.general.geometry import Frame
-from owasvm.solvers.general.ranges import intercept_range, safe_ball, slack_ranges
+from owasvm.solvers.general.geometry import Frame, intercept_range, safe_ball, slack_ranges
 from owasvm.solvers.general.relaxation import Box, Point, Relaxer
 from owasvm.solvers.general.search import Search
 from owasvm.solvers.general.tree import Node
@@ -37,21 +36,13 @@ class BoxNode(Node):
 
 
 class CoordinateBranching:
-    """Splits boxes of coordinates.
-
-    Parameters
-    ----------
-    search : Search
-        What is known; nothing outside the ball around its best minorant is looked at.
-    choice : Choice
-        The relaxation.
-    """
+    """Splits boxes of coordinates, within the ball around the best minorant of the search."""
 
     def __init__(self, search: Search, choice: Choice) -> None:
         self._search = search
         self._choice = choice
         self._tuning = tuning = search.tuning.coordinates
-        few = search.problem.n_samples <= search.tuning.tree.few_samples
+        few = search.problem.n_samples <= search.tuning.few_samples
         self._n_rounds = tuning.n_rounds_few if few else tuning.n_rounds
         best = search.minorants.best.solution
         self._ball = ball = safe_ball(search.problem, best, search.incumbent.objective)
@@ -70,7 +61,8 @@ class CoordinateBranching:
     def _relaxer(self, n_directions: int) -> Relaxer:
         """The relaxations with a number of directions among the coordinates."""
         if n_directions not in self._relaxers:
-            frame = Frame(self._choice.data, n_directions)
+            useful = self._search.tuning.relaxation.useful_curvature
+            frame = Frame(self._choice.data, n_directions, useful)
             self._relaxers[n_directions] = Relaxer(self._search, frame, self._choice.split)
             centre = frame.operator.vector(frame.y * self._ball.coef)
             self._responses[n_directions] = frame.y * centre.scores

@@ -49,7 +49,7 @@ def descend(search: Search, start: Candidate) -> Iterator[Candidate]:
         if iterate is None:
             iterate = start_at(task, current.coef, current.intercept)
         else:
-            iterate = resume(task, iterate, tuning.restart_share)
+            iterate = resume(search, task, iterate)
         iterate = minimise(search, task, iterate, tuning.accuracy)
         shift = 0.0 if task.linear is None else task.linear
         coef = project_balanced(task, task.dual_of(iterate.w)) - shift

@@ -1,27 +1,37 @@
-r"""The data of a problem in coordinates that can be branched on.
+r"""The data of a problem in coordinates that can be branched on, and where to look.
 
 The coordinates are those of :mod:`owasvm.samples.principal`: the intercept and leading principal
 directions. The rest of the data has the curvatures ``rho_i``, the emphases over the largest
 eigenvalue that is left.
+
+Any (w, b) with an objective below U has :math:`|w| \le \sqrt{2U}`, lies in the ball around the
+solution of a convex problem below ours, :math:`|w - w_a|^2 \le 2 (U - D(a))`, and has an intercept
+that does not send a whole class beyond what U allows.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.certificate import feasible_dual, proven_value
 from owasvm.problem import OWAProblem
 from owasvm.rounding import accumulated
 from owasvm.samples.principal import PrincipalAxes
+from owasvm.solution import Solution
+from owasvm.solvers.general.rank_split import tail_sums
+from owasvm.solvers.general.tuning import RelaxationTuning
 
 FloatArray = NDArray[np.float64]
 
 # Share of the curvature left to the rounding of the eigenvalues.
 _ROUNDING = 1e-9
+# Intervals may be a little too wide, never too narrow.
+_ROUNDED_UP = 1.0 + 1e-9
 # Curvatures are divided by; below this any other would prove as little.
 _LEAST_CURVATURE = 1e-290
-# Largest curvature worth having, in multiples of the largest cost.
-_USEFUL = 10.0
 
 
 class CentredData:
@@ -47,7 +57,6 @@ class CentredData:
         self.axes: PrincipalAxes = problem.samples.principal_axes(self.emphases)
         self.norms = self.axes.norms
         self.n_directions = self.axes.n_directions
-        self.useful_curvature = _USEFUL * float(problem.costs.by_rank().max())
 
     def coordinates(self, coef: FloatArray, intercept: float, n_directions: int) -> FloatArray:
         """Coordinates of a classifier given by the original coefficients and intercept."""
@@ -68,6 +77,8 @@ class Frame:
         The samples.
     n_directions : int
         How many principal directions are coordinates beside the intercept.
+    useful_curvature : float, default=10.0
+        Largest curvature worth having, in multiples of the largest cost.
 
     Attributes
     ----------
@@ -86,7 +97,12 @@ class Frame:
         Norms of the samples in the rest of the data, rounded up.
     """
 
-    def __init__(self, data: CentredData, n_directions: int) -> None:
+    def __init__(
+        self,
+        data: CentredData,
+        n_directions: int,
+        useful_curvature: float = RelaxationTuning.useful_curvature,
+    ) -> None:
         self.y = data.y
         self.data = data
         ones = np.ones((self.y.size, 1))
@@ -95,7 +111,8 @@ class Frame:
         self.regularised[0] = 0.0
         largest = data.axes.largest_remaining(n_directions)
         # More curvature than the costs can bend only makes the coordinates stiff.
-        largest = max(largest, float(data.emphases.max()) / data.useful_curvature)
+        most = useful_curvature * float(data.problem.costs.by_rank().max())
+        largest = max(largest, float(data.emphases.max()) / most)
         self.rho = np.maximum((1.0 - _ROUNDING) * data.emphases / largest, _LEAST_CURVATURE)
         self.stiffness = (1.0 + 2.0 * _ROUNDING) * (self.rho @ self.columns**2)
         self.operator = data.axes.without_directions(n_directions)
@@ -119,3 +136,45 @@ class Frame:
     def classifier(self, coef: FloatArray, coordinates: FloatArray) -> tuple[FloatArray, float]:
         """Original coefficients and intercept of a classifier of this frame."""
         return self.data.classifier(coef, coordinates)
+
+
+def intercept_range(problem: OWAProblem, data: CentredData, upper: float) -> tuple[float, float]:
+    """Centred intercepts at which an objective below `upper` is possible.
+
+    If b is large, every negative sample deviates by at least ``1 + b - |w| |phi(x_i)|``, and these
+    deviations cost the sum of as many last costs per unit.
+    """
+    costs = problem.costs.by_rank()
+    sums = tail_sums(costs)
+    reach = _ROUNDED_UP * float(np.sqrt(2.0 * upper) * data.norms.max())
+    ends = []
+    for sign in (-1.0, 1.0):
+        charge = float(sums[int(np.count_nonzero(problem.y == -sign))])
+        # Without a charge w = 0, b = sign costs nothing, and `upper` is 0 already.
+        ends.append(sign * (upper / max(charge, 1e-300) - 1.0 + reach))
+    return min(ends[0], ends[1]), max(ends[0], ends[1])
+
+
+def slack_ranges(
+    problem: OWAProblem, data: CentredData, upper: float
+) -> tuple[FloatArray, FloatArray]:
+    """Slacks ``1 - y_i f(x_i)`` at which an objective below `upper` is possible."""
+    low, high = intercept_range(problem, data, upper)
+    reach = _ROUNDED_UP * np.sqrt(2.0 * upper) * data.norms
+    ends = problem.y * low, problem.y * high
+    return 1.0 - np.maximum(*ends) - reach, 1.0 - np.minimum(*ends) + reach
+
+
+@dataclass(frozen=True)
+class Ball:
+    """Holds every w with an objective below a value: the centre by its coefficients."""
+
+    coef: FloatArray
+    radius: float
+
+
+def safe_ball(problem: OWAProblem, bound: Solution, upper: float) -> Ball:
+    """The ball around a point of the dual set, ``|w - w_a|^2 <= 2 (upper - D(a))``."""
+    coef = feasible_dual(problem, bound.dual)
+    room = max(upper - proven_value(problem, coef, float(coef.sum())), 0.0)
+    return Ball(coef, _ROUNDED_UP * float(np.sqrt(2.0 * room)))

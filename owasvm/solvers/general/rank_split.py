@@ -19,15 +19,6 @@ from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 
-__all__ = [
-    "best_minorant",
-    "convex_envelope",
-    "pointwise_minorant",
-    "rising_part",
-    "tail_sums",
-    "tangent_minorant",
-]
-
 
 def tail_sums(costs: FloatArray) -> FloatArray:
     """``Lambda(0), ..., Lambda(n)``: sums of the last j costs.

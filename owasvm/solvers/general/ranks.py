@@ -54,13 +54,7 @@ def _put_rarest_first(entries: FloatArray) -> FloatArray:
 
 
 class RankBranching:
-    """Hands out the falling part of the costs, the most frequent entry last.
-
-    Parameters
-    ----------
-    search : Search
-        What is known.
-    """
+    """Hands out the falling part of the costs, the most frequent entry last."""
 
     def __init__(self, search: Search) -> None:
         self._search = search

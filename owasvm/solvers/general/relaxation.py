@@ -34,13 +34,7 @@ from owasvm.solvers import newton
 from owasvm.solvers.general.convex import minimise, resume
 from owasvm.solvers.general.geometry import Frame
 from owasvm.solvers.general.search import Search
-from owasvm.solvers.general.separable import (
-    Layers,
-    SampleMinima,
-    make_layers,
-    sample_minima,
-    tighten,
-)
+from owasvm.solvers.general.separable import Layers, SampleProblems, make_layers
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -113,16 +107,15 @@ def _envelope(
     slack: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-    levels: FloatArray,
-    slopes: FloatArray,
-    heights: FloatArray,
+    curve: tuple[FloatArray, FloatArray, FloatArray],
     coarse: IntArray,
     curvatures: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Slope of ``h~`` at every slack, and the segment of the envelope that holds it.
 
-    A segment of length 0 says that the envelope touches there.
+    `curve` is h: levels, slopes, heights. A segment of length 0 says that the envelope touches.
     """
+    levels, slopes, heights = curve
     n_samples = slack.size
     result = np.empty(n_samples)
     left = np.empty(n_samples)
@@ -202,9 +195,7 @@ def _mixture_counts(
 
 
 def _average_counts(
-    states: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
-    levels: FloatArray,
-    damping: float,
+    states: Sequence[tuple[FloatArray, FloatArray, FloatArray]], levels: FloatArray, damping: float
 ) -> FloatArray:
     """Counts of several rounds, the newest weighted most.
 
@@ -217,17 +208,7 @@ def _average_counts(
 
 
 class Relaxer:
-    """Solves node relaxations of one problem.
-
-    Parameters
-    ----------
-    search : Search
-        What is known.
-    frame : Frame
-        The samples.
-    split : Split
-        The costs.
-    """
+    """Solves relaxations of boxes: samples in a `frame`, costs in a `split`."""
 
     def __init__(self, search: Search, frame: Frame, split: Split) -> None:
         self.frame = frame
@@ -247,12 +228,7 @@ class Relaxer:
         )
         return self._point(coef, coordinates, iterate)
 
-    def _point(
-        self,
-        coef: FloatArray,
-        coordinates: FloatArray,
-        iterate: newton.Iterate,
-    ) -> Point:
+    def _point(self, coef: FloatArray, coordinates: FloatArray, iterate: newton.Iterate) -> Point:
         operator = self.frame.operator
         vector = operator.vector(self.frame.y * coef)
         slack = self._margin(coordinates) - self.frame.y * vector.scores
@@ -274,7 +250,8 @@ class Relaxer:
         top = float(positive.max(initial=0.5))
         reach = min(max(float(box.upper.max()), top), tuning.tail_reach * top + 1.0)
         parts = [np.zeros(1), positive, np.linspace(top, reach, tuning.n_tail + 1)]
-        if slack.size <= tuning.exact_samples:
+        if slack.size <= self._search.tuning.few_samples:
+            # So that samples that are separated are exact.
             parts += [box.lower[box.lower > 0.0], box.upper[box.upper > 0.0]]
         return np.unique(np.concatenate(parts))
 
@@ -301,15 +278,9 @@ class Relaxer:
             states.append((point.slack, *segments))
             layers = self._layers(box, levels, _average_counts(states, levels, tuning.damping))
             coarse = np.unique(np.linspace(0, levels.size - 1, tuning.n_coarse).astype(np.int64))
+            curve = (levels, layers.slopes, layers.heights)
             slopes, left, right = _envelope(
-                point.slack,
-                box.lower,
-                box.upper,
-                levels,
-                layers.slopes,
-                layers.heights,
-                coarse,
-                self.frame.rho,
+                point.slack, box.lower, box.upper, curve, coarse, self.frame.rho
             )
             segments = (left, right)
             point = self._solve(point, slopes)
@@ -330,7 +301,7 @@ class Relaxer:
 
     def _solve(self, point: Point, slopes: FloatArray) -> Point:
         """Solve the convex problem with the envelopes linearised."""
-        frame, search, tuning = self.frame, self._search, self._tuning
+        frame, search = self.frame, self._search
         # A falling hinge is not convex; where the sample violates, its line takes its place.
         falling = np.where(point.slack > 0.0, np.maximum(-slopes, 0.0), 0.0)
         task = newton.ConvexTask(
@@ -342,8 +313,8 @@ class Relaxer:
             0.0,
             self._memory,
         )
-        start = resume(task, point.iterate, tuning.restart_share)
-        iterate = minimise(search, task, start, search.accuracy, tuning.max_steps)
+        start = resume(search, task, point.iterate)
+        iterate = minimise(search, task, start, search.accuracy)
         # Not the coefficients of w: those of violated samples must match their slopes exactly.
         return self._point(frame.y * task.target(iterate.dual), point.coordinates, iterate)
 
@@ -358,17 +329,20 @@ class Relaxer:
             acting = np.where(point.slack > 0.0, slopes, np.maximum(slopes, 0.0))
             share = np.maximum(point.coef - acting, 0.0)
             rising = project_dual(share, self.split.rising)
-        known = (point.coef, point.slack, frame.rho, rising, box.lower, box.upper, layers)
-        minima = sample_minima(*known)
-        base = -0.5 * point.squared_norm + float(point.coef.sum()) + layers.constant + minima.total
+        problems = SampleProblems(
+            point.coef, point.slack, frame.rho, rising, box.lower, box.upper, layers
+        )
+        minima, _ = problems.minimise()
+        base = -0.5 * point.squared_norm + float(point.coef.sum()) + layers.constant
         pull = frame.columns.T @ (frame.y * point.coef)
         at = CoordinateTerms(pull, frame.regularised, frame.stiffness, point.coordinates)
         least = at.least(box.low, box.high)
-        value = base + float(least.sum()) - self._rounding(box, point, rising, layers, minima)
+        value = base + float(minima.sum()) + float(least.sum())
+        value -= self._rounding(box, point, rising, layers, minima)
         drops = at.value(point.coordinates) - least
         room = target - value
         if 0.0 < room <= self._tuning.worth_tightening * self.split.mean_cost:
-            lower, upper = tighten(*known, minima, room)
+            lower, upper = problems.tighten(minima, room)
             if np.any(lower > upper):
                 value = target
             else:
@@ -377,7 +351,7 @@ class Relaxer:
         return BoxBound(min(value, box.ceiling), box, drops)
 
     def _rounding(
-        self, box: Box, point: Point, rising: FloatArray, layers: Layers, minima: SampleMinima
+        self, box: Box, point: Point, rising: FloatArray, layers: Layers, minima: FloatArray
     ) -> float:
         """What rounding can have added to a bound.
 
@@ -393,7 +367,7 @@ class Relaxer:
             0.5 * point.squared_norm
             + float(np.abs(point.coef).sum())
             + abs(layers.constant)
-            + float(np.abs(minima.values).sum())
+            + float(np.abs(minima).sum())
             + float(np.sum(pull * reach + 0.5 * (frame.regularised + frame.stiffness) * reach**2))
         )
         return float(slopes @ errors) + accumulated(4 * point.coef.size + 16) * sizes

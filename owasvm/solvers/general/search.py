@@ -152,22 +152,9 @@ def run_search(
     settings: Settings,
     tuning: Tuning,
 ) -> Solution:
-    """Solve a problem with any weights.
+    """Solve a problem with any weights by `steps`, which take a search and say how it ended.
 
     Convex weights are left to Newton's method; sample weights are written out as copies.
-
-    Parameters
-    ----------
-    solver : str
-        Keyword of the solver.
-    steps : callable
-        What the solver does with a search, and how that ended.
-    problem, settings, tuning
-        See :class:`Search`.
-
-    Returns
-    -------
-    solution : Solution
     """
     if problem.costs.convex:
         return replace(newton.solve(problem, settings), solver=solver)

@@ -46,8 +46,6 @@ from owasvm._jit import njit
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["Layers", "SampleMinima", "make_layers", "sample_minima", "tighten"]
-
 
 @dataclass(frozen=True, eq=False)
 class Layers:
@@ -76,19 +74,6 @@ class Layers:
         """``h`` at given deviations."""
         k = np.searchsorted(self.levels, deviations, side="right") - 1
         return self.heights[k] + self.slopes[k] * (deviations - self.levels[k])
-
-
-@dataclass(frozen=True)
-class SampleMinima:
-    """Minima of the one-sample problems and where they lie."""
-
-    values: FloatArray
-    slacks: FloatArray
-
-    @property
-    def total(self) -> float:
-        """Sum of the minima."""
-        return float(self.values.sum())
 
 
 @njit(cache=True)
@@ -132,78 +117,78 @@ def make_layers(
     return slopes, constant
 
 
-@njit(cache=True)
-def _minimise(
-    coef: float,
-    centre: float,
-    rho: float,
-    rising: float,
-    lower: float,
-    upper: float,
-    levels: FloatArray,
-    slopes: FloatArray,
-) -> tuple[float, float]:
-    """Minimum over [lower, upper] of ``-a v + rho/2 (v - u)^2 + q v_+ + h(v_+)``."""
-    best = np.inf
-    where = lower
-    if lower <= 0.0:
-        v = min(max(centre + coef / rho, lower), min(upper, 0.0))
-        best = -coef * v + 0.5 * rho * (v - centre) ** 2
-        where = v
-    value = 0.0
-    for k in range(levels.size):
-        start = levels[k]
-        if start > upper:
-            break
-        slope = slopes[k]
-        stop = levels[k + 1] if k + 1 < levels.size else np.inf
-        if stop >= lower:
-            v = centre + (coef - rising - slope) / rho
-            v = min(max(v, max(start, lower)), min(stop, upper))
-            height = (
-                -coef * v
-                + 0.5 * rho * (v - centre) ** 2
-                + rising * v
-                + value
-                + slope * (v - start)
-            )
-            if height < best:
-                best = height
-                where = v
-        value += slope * (stop - start)
-    return best, where
+# The arrays of a SampleProblems, in the order of its fields, levels and slopes last.
+_Arrays = tuple[FloatArray, ...]
 
 
 @njit(cache=True)
-def _sample_minima(
-    coef: FloatArray,
-    centre: FloatArray,
-    rho: FloatArray,
-    rising: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    levels: FloatArray,
-    slopes: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+def _minimise(arrays: _Arrays) -> tuple[FloatArray, FloatArray]:
+    """The problems solved piece by piece."""
+    coef, centre, rho, rising, lower, upper, levels, slopes = arrays
     values = np.empty(coef.size)
     slacks = np.empty(coef.size)
     for i in range(coef.size):
-        values[i], slacks[i] = _minimise(
-            coef[i], centre[i], rho[i], rising[i], lower[i], upper[i], levels, slopes
-        )
+        a, u, curvature, rise = coef[i], centre[i], rho[i], rising[i]
+        low, high = lower[i], upper[i]
+        best, where = np.inf, low
+        if low <= 0.0:
+            where = min(max(u + a / curvature, low), min(high, 0.0))
+            best = -a * where + 0.5 * curvature * (where - u) ** 2
+        height = 0.0
+        for k in range(levels.size):
+            start, slope = levels[k], slopes[k]
+            if start > high:
+                break
+            stop = levels[k + 1] if k + 1 < levels.size else np.inf
+            if stop >= low:
+                v = u + (a - rise - slope) / curvature
+                v = min(max(v, max(start, low)), min(stop, high))
+                own = -a * v + 0.5 * curvature * (v - u) ** 2 + rise * v
+                value = own + height + slope * (v - start)
+                if value < best:
+                    best, where = value, v
+            height += slope * (stop - start)
+        values[i], slacks[i] = best, where
     return values, slacks
 
 
-def sample_minima(
-    coef: FloatArray,
-    centre: FloatArray,
-    rho: FloatArray,
-    rising: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    layers: Layers,
-) -> SampleMinima:
-    """Solve the one-sample problems exactly, piece by piece.
+@njit(cache=True)
+def _tighten(arrays: _Arrays, limits: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends of the smallest intervals that hold all slacks whose values are within the limits."""
+    coef, centre, rho, rising, lower, upper, levels, slopes = arrays
+    new_lower = upper.copy()
+    new_upper = lower.copy()
+    for i in range(coef.size):
+        a, u, curvature, low, high = coef[i], centre[i], rho[i], lower[i], upper[i]
+        value = 0.0
+        # Piece -1 lies below all levels.
+        start, stop, slope, rise = -np.inf, 0.0, 0.0, 0.0
+        for k in range(-1, levels.size):
+            if k >= 0:
+                start, slope, rise = levels[k], slopes[k], rising[i]
+                stop = levels[k + 1] if k + 1 < levels.size else np.inf
+            if start > high:
+                break
+            left, right = max(start, low), min(stop, high)
+            if left <= right:
+                # The piece is  least + curvature/2 (v - vertex)^2.
+                vertex = u + (a - rise - slope) / curvature
+                own = -a * vertex + 0.5 * curvature * (vertex - u) ** 2 + rise * vertex
+                least = own + value + slope * (vertex - max(start, 0.0))
+                if limits[i] >= least:
+                    reach = np.sqrt(2.0 * (limits[i] - least) / curvature)
+                    left, right = max(left, vertex - reach), min(right, vertex + reach)
+                    if left <= right:
+                        new_lower[i] = min(new_lower[i], left)
+                        new_upper[i] = max(new_upper[i], right)
+            if k >= 0:
+                value += slope * (stop - start)
+    return new_lower, new_upper
+
+
+@dataclass(frozen=True, eq=False)
+class SampleProblems:
+    """One problem per sample: ``min_v -a v + rho/2 (v - u)^2 + q v_+ + h(v_+)`` on an interval.
 
     Parameters
     ----------
@@ -219,83 +204,29 @@ def sample_minima(
         Intervals of the slacks.
     layers : Layers
         The function h.
-
-    Returns
-    -------
-    minima : SampleMinima
     """
-    return SampleMinima(
-        *_sample_minima(coef, centre, rho, rising, lower, upper, layers.levels, layers.slopes)
-    )
 
+    coef: FloatArray
+    centre: FloatArray
+    rho: FloatArray
+    rising: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    layers: Layers
 
-@njit(cache=True)
-def _tighten(
-    coef: FloatArray,
-    centre: FloatArray,
-    rho: FloatArray,
-    rising: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    levels: FloatArray,
-    slopes: FloatArray,
-    limits: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    new_lower = upper.copy()
-    new_upper = lower.copy()
-    for i in range(coef.size):
-        value = 0.0
-        curvature = rho[i]
-        for k in range(-1, levels.size):
-            if k < 0:
-                start, stop, slope = -np.inf, 0.0, 0.0
-                rise = 0.0
-            else:
-                start = levels[k]
-                stop = levels[k + 1] if k + 1 < levels.size else np.inf
-                slope = slopes[k]
-                rise = rising[i]
-            if start > upper[i]:
-                break
-            left, right = max(start, lower[i]), min(stop, upper[i])
-            if left <= right:
-                # The piece is  height + curvature/2 (v - vertex)^2.
-                vertex = centre[i] + (coef[i] - rise - slope) / curvature
-                base = start if k >= 0 else 0.0
-                height = (
-                    -coef[i] * vertex
-                    + 0.5 * curvature * (vertex - centre[i]) ** 2
-                    + rise * vertex
-                    + value
-                    + slope * (vertex - base)
-                )
-                room = limits[i] - height
-                if room >= 0.0:
-                    reach = np.sqrt(2.0 * room / curvature)
-                    left, right = max(left, vertex - reach), min(right, vertex + reach)
-                    if left <= right:
-                        new_lower[i] = min(new_lower[i], left)
-                        new_upper[i] = max(new_upper[i], right)
-            if k >= 0:
-                value += slope * (stop - start)
-    return new_lower, new_upper
+    @property
+    def _arrays(self) -> _Arrays:
+        own = (self.coef, self.centre, self.rho, self.rising, self.lower, self.upper)
+        return (*own, self.layers.levels, self.layers.slopes)
 
+    def minimise(self) -> tuple[FloatArray, FloatArray]:
+        """Minima of all of them, exactly, and the slacks where they lie."""
+        return _minimise(self._arrays)
 
-def tighten(
-    coef: FloatArray,
-    centre: FloatArray,
-    rho: FloatArray,
-    rising: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    layers: Layers,
-    minima: SampleMinima,
-    room: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Intervals outside of which one sample alone would lift the bound by more than `room`.
+    def tighten(self, minima: FloatArray, room: float) -> tuple[FloatArray, FloatArray]:
+        """Intervals outside of which one sample alone would lift the bound by more than `room`.
 
-    The other samples contribute at least their minima, so no point within `room` of the bound has
-    a slack outside. An empty interval comes back reversed, lower above upper.
-    """
-    limits = minima.values + room
-    return _tighten(coef, centre, rho, rising, lower, upper, layers.levels, layers.slopes, limits)
+        The other samples contribute at least their minima, so no point within `room` of the bound
+        has a slack outside. An empty interval comes back reversed, lower above upper.
+        """
+        return _tighten(self._arrays, minima + room)

@@ -1,10 +1,10 @@
 r"""Branching on how much of the falling costs a sample gets: much or little, keep or trim.
 
 The falling part r (:mod:`~owasvm.solvers.general.assignments`) must not be negative. A node knows
-an interval of the different values of r for each sample. Charging every sample the
-lower end is a convex problem below all assignments of the node. The sample with the most at stake,
-deviation times width, is split. With trimmed weights that is the question whether to keep or
-to trim the worst sample; once as many are trimmed as there are zeros, all others are kept.
+an interval of the different values of r for each sample. Charging every sample the lower end is a
+convex problem below all assignments of the node. The sample with the most at stake, deviation
+times width, is split. With trimmed weights that is the question whether to keep or to trim the
+worst sample; once as many are trimmed as there are zeros, all others are kept.
 """
 
 from __future__ import annotations
@@ -38,13 +38,7 @@ class ShareNode(Node):
 
 
 class ShareBranching:
-    """Splits intervals of the falling costs.
-
-    Parameters
-    ----------
-    search : Search
-        What is known. The falling part of the costs is not negative.
-    """
+    """Splits intervals of the falling costs, none of which may be negative."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
