@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from owasvm.certificate import objective
 from owasvm.intercept import spread_intercepts
 from owasvm.problem import OWAProblem
+from owasvm.solvers.general.tuning import DescentTuning
 
 FloatArray = NDArray[np.float64]
 
@@ -33,7 +34,7 @@ def evaluate(problem: OWAProblem, coef: FloatArray, intercept: float) -> Candida
 
 
 def improve_intercept(
-    problem: OWAProblem, candidate: Candidate, n_intercepts: int = 48
+    problem: OWAProblem, candidate: Candidate, n_intercepts: int = DescentTuning.n_intercepts
 ) -> Candidate:
     """The same direction with the best of a few dozen intercepts.
 

@@ -30,17 +30,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Trial:
-    """What splits and numbers of directions lack with given emphases.
-
-    Bounds are looked at where the incumbent is and where the best minorant has its solution.
-
-    Parameters
-    ----------
-    search : Search
-        What is known.
-    data : CentredData
-        The samples with their emphases.
-    """
+    """What splits and numbers of directions lack with the emphases of `data`."""
 
     def __init__(self, search: Search, data: CentredData) -> None:
         self.search = search
@@ -59,7 +49,8 @@ class Trial:
         """The lowest of the bounds at the places."""
         key = n_kept, n_directions
         if key not in self._known:
-            frame = Frame(self.data, n_directions)
+            useful = self.search.tuning.relaxation.useful_curvature
+            frame = Frame(self.data, n_directions, useful)
             relaxer = Relaxer(self.search, frame, self.split(n_kept))
             bounds = (self._bound_at(place, relaxer, n_directions) for place in self._places)
             self._known[key] = min(bounds, key=lambda bound: bound.value)

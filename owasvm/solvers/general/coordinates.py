@@ -36,15 +36,7 @@ class BoxNode(Node):
 
 
 class CoordinateBranching:
-    """Splits boxes of coordinates.
-
-    Parameters
-    ----------
-    search : Search
-        What is known; nothing outside the ball around its best minorant is looked at.
-    choice : Choice
-        The relaxation.
-    """
+    """Splits boxes of coordinates, within the ball around the best minorant of the search."""
 
     def __init__(self, search: Search, choice: Choice) -> None:
         self._search = search
@@ -69,7 +61,8 @@ class CoordinateBranching:
     def _relaxer(self, n_directions: int) -> Relaxer:
         """The relaxations with a number of directions among the coordinates."""
         if n_directions not in self._relaxers:
-            frame = Frame(self._choice.data, n_directions)
+            useful = self._search.tuning.relaxation.useful_curvature
+            frame = Frame(self._choice.data, n_directions, useful)
             self._relaxers[n_directions] = Relaxer(self._search, frame, self._choice.split)
             centre = frame.operator.vector(frame.y * self._ball.coef)
             self._responses[n_directions] = frame.y * centre.scores

@@ -22,6 +22,7 @@ from owasvm.rounding import accumulated
 from owasvm.samples.principal import PrincipalAxes
 from owasvm.solution import Solution
 from owasvm.solvers.general.rank_split import tail_sums
+from owasvm.solvers.general.tuning import RelaxationTuning
 
 FloatArray = NDArray[np.float64]
 
@@ -31,8 +32,6 @@ _ROUNDING = 1e-9
 _ROUNDED_UP = 1.0 + 1e-9
 # Curvatures are divided by; below this any other would prove as little.
 _LEAST_CURVATURE = 1e-290
-# Largest curvature worth having, in multiples of the largest cost.
-_USEFUL = 10.0
 
 
 class CentredData:
@@ -58,7 +57,6 @@ class CentredData:
         self.axes: PrincipalAxes = problem.samples.principal_axes(self.emphases)
         self.norms = self.axes.norms
         self.n_directions = self.axes.n_directions
-        self.useful_curvature = _USEFUL * float(problem.costs.by_rank().max())
 
     def coordinates(self, coef: FloatArray, intercept: float, n_directions: int) -> FloatArray:
         """Coordinates of a classifier given by the original coefficients and intercept."""
@@ -79,6 +77,8 @@ class Frame:
         The samples.
     n_directions : int
         How many principal directions are coordinates beside the intercept.
+    useful_curvature : float, default=10.0
+        Largest curvature worth having, in multiples of the largest cost.
 
     Attributes
     ----------
@@ -97,7 +97,12 @@ class Frame:
         Norms of the samples in the rest of the data, rounded up.
     """
 
-    def __init__(self, data: CentredData, n_directions: int) -> None:
+    def __init__(
+        self,
+        data: CentredData,
+        n_directions: int,
+        useful_curvature: float = RelaxationTuning.useful_curvature,
+    ) -> None:
         self.y = data.y
         self.data = data
         ones = np.ones((self.y.size, 1))
@@ -106,7 +111,8 @@ class Frame:
         self.regularised[0] = 0.0
         largest = data.axes.largest_remaining(n_directions)
         # More curvature than the costs can bend only makes the coordinates stiff.
-        largest = max(largest, float(data.emphases.max()) / data.useful_curvature)
+        most = useful_curvature * float(data.problem.costs.by_rank().max())
+        largest = max(largest, float(data.emphases.max()) / most)
         self.rho = np.maximum((1.0 - _ROUNDING) * data.emphases / largest, _LEAST_CURVATURE)
         self.stiffness = (1.0 + 2.0 * _ROUNDING) * (self.rho @ self.columns**2)
         self.operator = data.axes.without_directions(n_directions)

@@ -35,24 +35,7 @@ class ConvexBound:
 
 
 class Minorants:
-    """Convex problems below a general one, each better than the last.
-
-    Parameters
-    ----------
-    problem : OWAProblem
-        A problem without sample weights.
-    clock : Clock
-        Tolerance and limits.
-    tuning : MinorantTuning
-        What is worth another problem.
-
-    Attributes
-    ----------
-    solved : list of ConvexBound
-        The problems so far.
-    n_newton_steps : int
-        What they took.
-    """
+    """Convex problems below one without sample weights, each better than the last."""
 
     def __init__(self, problem: OWAProblem, clock: Clock, tuning: MinorantTuning) -> None:
         self._problem = problem

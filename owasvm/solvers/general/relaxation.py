@@ -208,17 +208,7 @@ def _average_counts(
 
 
 class Relaxer:
-    """Solves node relaxations of one problem.
-
-    Parameters
-    ----------
-    search : Search
-        What is known.
-    frame : Frame
-        The samples.
-    split : Split
-        The costs.
-    """
+    """Solves relaxations of boxes: samples in a `frame`, costs in a `split`."""
 
     def __init__(self, search: Search, frame: Frame, split: Split) -> None:
         self.frame = frame

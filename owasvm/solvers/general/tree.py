@@ -58,13 +58,6 @@ class Tree(Generic[NodeT]):
     """Proves, node by node, that nothing is better than the incumbent by more than the gap.
 
     Several trees may share a search: what one of them finds or proves, all know.
-
-    Parameters
-    ----------
-    search : Search
-        What is known.
-    branching : Branching
-        How to split.
     """
 
     def __init__(self, search: Search, branching: Branching[NodeT]) -> None:

@@ -54,6 +54,9 @@ class RelaxationTuning:
     # Intervals are tightened when a bound lacks at most what so many samples cost [0.93, 1.00]:
     # never is 1.18, and always costs 7 % of the time with hundreds of samples.
     worth_tightening: float = 4.0
+    # Largest curvature worth having, in multiples of the largest cost: beyond it coordinates only
+    # get stiff, with small C [nodes 0.97, 1.04]; without a limit 1.08 times the nodes.
+    useful_curvature: float = 10.0
     # Share of the newest round in the counts [1.09, 1.99].
     damping: float = 0.5
 
@@ -113,9 +116,10 @@ class CoordinateTuning:
     # [1.00, 1.18].
     width_share: float = 0.4
     # A box is about to be closed when it lacks at most so many times the gap that is allowed
-    # [1.00, 1.00]; 1.07 if every box counts as such.
+    # [1.00, 1.00]; 39 instead of 41 of 88 problems are proven in 150 nodes if none is.
     within_reach: float = 10.0
-    # Boxes that are certain to lack this share of the objective are split unseen [1.02, 1.01].
+    # Boxes that are certain to lack this share of the objective are split unseen [1.02, 1.01],
+    # which saves 7 % of the time with hundreds of samples.
     hopeless: float = 0.5
 
 
