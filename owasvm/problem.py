@@ -72,11 +72,8 @@ class OWAProblem:
         samples: Samples | None = None,
         loss: str = "hinge",
     ) -> None:
-        if samples is None:
-            samples = samples_of(features, gram)
-        elif features is not None or gram is not None:
-            raise ValueError("Give features, gram or samples, and one of them only.")
-        values = {"y": y, "costs": costs, "samples": samples, "loss": loss}
+        given = samples_of(features, gram, samples)
+        values = {"y": y, "costs": costs, "samples": given, "loss": loss}
         for name, value in values.items():
             object.__setattr__(self, name, value)
         self._check()

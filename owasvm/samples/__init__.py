@@ -86,10 +86,14 @@ def choose_given(X: Any, gram: Any) -> tuple[Any, Kernel]:
     return (X, Kernel("linear")) if gram is None else (gram, Kernel("precomputed"))
 
 
-def samples_of(features: Any = None, gram: FloatArray | None = None) -> Samples:
-    """Samples from exactly one of features and a Gram matrix, taken as they are."""
-    if (features is None) == (gram is None):
-        raise ValueError("Give either features or gram, not both and not neither.")
+def samples_of(
+    features: Any = None, gram: FloatArray | None = None, samples: Samples | None = None
+) -> Samples:
+    """Samples from exactly one of features, a Gram matrix and samples, taken as they are."""
+    if sum(given is not None for given in (features, gram, samples)) != 1:
+        raise ValueError("Give either features or gram or samples, one and only one of them.")
+    if samples is not None:
+        return samples
     return FeatureSamples(features) if gram is None else GramSamples(gram)
 
 
