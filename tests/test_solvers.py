@@ -519,6 +519,14 @@ class TestOffsetHinge:
         np.testing.assert_array_equal(one.block, other.block)
 
 
+@pytest.mark.parametrize("value", [0, 2.5, "many"])
+def test_node_limits_are_whole_numbers(value):
+    X, y = noisy_data(10, 2)
+    problem = OWAProblem(y, RankCosts(10, "trimmed", 0.3), features=X)
+    with pytest.raises(ValueError, match="max_nodes must be a whole number"):
+        solve(problem, options={"max_nodes": value})
+
+
 @pytest.mark.parametrize("solver", ["auto", "newton", "dca", "branch-and-bound"])
 def test_unknown_options_are_refused(solver):
     X, y = noisy_data(10, 2)

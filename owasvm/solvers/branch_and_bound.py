@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from owasvm.problem import OWAProblem
@@ -33,6 +34,10 @@ class Options:
     """
 
     max_nodes: int = 1000
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_nodes, Integral) or self.max_nodes < 1:
+            raise ValueError(f"max_nodes must be a whole number >= 1, got {self.max_nodes!r}.")
 
 
 def solve(problem: OWAProblem, settings: Settings) -> Solution:
