@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from owasvm.costs import PlainCosts
+from owasvm.kernels import Kernel
 from owasvm.loss import in_dual_set
 from owasvm.losses import GroupedLoss, OffsetHinge, ProxPoint, RankedHinge
 from owasvm.losses._sorting import CLIPPED, INACTIVE, SINGLE
 from owasvm.optimality import certificate, objective
 from owasvm.problem import OWAProblem, RankCosts
-from owasvm.samples import FeatureSamples, GramSamples
+from owasvm.samples import FeatureSamples, GramSamples, prepare
 from owasvm.solution import Status, relative_gap
 from owasvm.solvers import SOLVERS, solve
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates
@@ -533,3 +534,17 @@ def test_unknown_options_are_refused(solver):
     problem = OWAProblem(y, RankCosts(10, "basic", 0.6), features=X)
     with pytest.raises(ValueError, match=r"has no option 'typo'. It takes (none|max_nodes)"):
         solve(problem, solver, options={"typo": 1})
+
+
+@pytest.mark.parametrize("seed", [125, 616, 857, 995, 1302, 1427, 2137])
+def test_no_classifier_can_be_best_and_is_proven_so(seed):
+    """Steep weights and wide kernels: w = 0, whose own coefficients prove nothing."""
+    rng = np.random.default_rng(seed)
+    n_samples, n_features = int(rng.integers(20, 300)), int(rng.integers(1, 8))
+    X = rng.normal(size=(n_samples, n_features))
+    y = np.where(X[:, 0] * 0.2 + rng.normal(size=n_samples) > 0.0, 1.0, -1.0)
+    gamma, C = 10.0 ** rng.uniform(-4, -1), 10.0 ** rng.uniform(0, 4)
+    costs = RankCosts(n_samples, "basic", float(rng.choice([0.05, 0.1, 0.2])), C)
+    solution = solve(OWAProblem(y, costs, samples=prepare(X, Kernel("rbf", gamma))))
+    assert solution.status is Status.OPTIMAL
+    assert solution.gap <= 1e-6

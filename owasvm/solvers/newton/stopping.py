@@ -197,7 +197,8 @@ class StoppingRule:
         best = self._best
         if best is None or self._satisfied_at is None:
             best = self._consider_all(iterate, final=False)
-        if best.is_worse_than_nothing:
+        # A proof by one's own coefficients is worth more than the last digit of w = 0.
+        if best.is_worse_than_nothing and best.worst_gap > self._tol:
             self._best = None
             best = self._consider_all(iterate, final=True)
         return best if best.worst_gap <= self._tol else self._take_cheapest(best)
@@ -205,13 +206,15 @@ class StoppingRule:
     def _take_cheapest(self, best: Certificate) -> Certificate:
         """The classifier of the smallest objective, with the best bound of all that were seen.
 
-        Where no gap is small, the smallest may belong to a classifier that is merely known better.
+        Where no gap is small, the smallest may belong to a classifier that is merely known better,
+        and w = 0 may be best where none of its own coefficients has proven it.
         """
-        cheapest = self._cheapest
-        if cheapest is None or not cheapest.objective < best.objective:
+        if self._cheapest is not None and self._cheapest.objective < best.objective:
+            best = self._cheapest
+        if not self._problem.is_definite:
             return best
-        bound = charged_bound(self._floor, cheapest.objective_rounding, cheapest.objective)
-        return replace(cheapest, lower_bound=bound)
+        bound = charged_bound(self._floor, best.objective_rounding, best.objective)
+        return replace(best, lower_bound=bound)
 
     def _consider_all(self, iterate: Iterate, *, final: bool) -> Certificate:
         """All that an iterate can be judged by."""
