@@ -640,7 +640,9 @@ def certificate(
             f"dual must hold one entry per sample ({signs.size}), got {coefficients.size}; "
             "fill the entries outside support_ with zeros."
         )
-    if np.any(coefficients < 0):
+    # Coefficients of general weights may be negative here and there; read as the other kind, about
+    # half of them would be.
+    if np.minimum(signs * coefficients, 0.0).sum() > np.minimum(coefficients, 0.0).sum():
         coefficients = signs * coefficients
     costs = RankCosts(signs.size, weights, alpha, C, training.mass)
     samples = prepare(training.X, kernel, primal=True)

@@ -241,3 +241,22 @@ def test_a_classifier_worse_than_none_is_not_kept():
     solution = Solution(np.zeros(1), 0.0, 2.0, 1.0, Status.TIME_LIMIT, "newton")
     assert solution.gap == 0.5
     assert "time_limit" in solution.summary()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_certificate_reads_both_kinds_of_coefficients(seed):
+    """``y_i a_i`` and ``a_i`` are told apart also where some ``a_i`` are negative."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 2))
+    y = np.where(X[:, 0] + rng.normal(size=30) > 0.0, 1.0, -1.0)
+    dual = rng.exponential(size=30)
+    dual[:3] *= -0.2
+    one, other = (
+        certificate(X, y, "trimmed", 1.0, given, 0.3, alpha=0.2) for given in (dual, y * dual)
+    )
+    w = X.T @ (y * dual)
+    deviations = np.maximum(1.0 - y * (X @ w + 0.3), 0.0)
+    costs = RankCosts(30, "trimmed", 0.2)
+    expected = 0.5 * w @ w + owa_value(deviations, costs.ascending)
+    assert one.objective == pytest.approx(expected)
+    assert other.objective == pytest.approx(expected)
