@@ -18,7 +18,8 @@ from sklearn.svm import SVC
 from sklearn.svm._base import BaseLibSVM
 
 from owasvm.estimators import OWASVC, LinearOWASVC, TwoStepOWASVC
-from owasvm.kernels import KERNELS, Kernel, is_sparse
+from owasvm.kernels import KERNELS, Kernel
+from owasvm.rounding import is_sparse
 from owasvm.solution import Solution, Status
 
 Classifier: TypeAlias = OWASVC | LinearOWASVC | TwoStepOWASVC

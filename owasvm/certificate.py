@@ -59,6 +59,8 @@ __all__ = [
     "judge",
     "judge_general",
     "objective",
+    "objective_of_dual",
+    "objective_of_slack",
     "proven_value",
 ]
 
@@ -243,6 +245,15 @@ def objective(
     """
     slack = 1.0 - problem.y * (scores + intercept)
     return objective_of_slack(problem, squared_norm, slack), np.maximum(slack, 0.0)
+
+
+def objective_of_dual(
+    problem: OWAProblem, dual: FloatArray, intercept: float
+) -> tuple[float, FloatArray]:
+    """The same of the classifier ``w = sum_i a_i y_i phi(x_i)``, as products give it."""
+    scores = problem.scores(dual)
+    squared_norm = max(float((problem.y * dual) @ scores), 0.0)
+    return objective(problem, squared_norm, scores, intercept)
 
 
 def objective_of_slack(problem: OWAProblem, squared_norm: float, slack: FloatArray) -> float:

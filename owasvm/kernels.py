@@ -26,12 +26,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from owasvm._jit import njit
-from owasvm.rounding import UNIT, accumulated, exact_dot, longest_row, row_norms
+from owasvm.rounding import UNIT, accumulated, exact_dot, is_sparse, longest_row, row_norms
 
 __all__ = ["KERNELS", "Kernel", "KernelMatrix", "KernelShifts", "resolve_gamma"]
 
@@ -58,11 +57,6 @@ _MAX_DENSE_ENTRIES = 50_000_000
 _EXP_ROUNDINGS = (
     4  # of the exponential, the power and the hyperbolic tangent: units in the last place
 )
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether X is a sparse matrix or array (without narrowing its type)."""
-    return bool(sp.issparse(X))
 
 
 def resolve_gamma(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from owasvm.kernels import is_sparse
+from owasvm.rounding import is_sparse
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

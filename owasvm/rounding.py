@@ -26,6 +26,7 @@ __all__ = [
     "accumulated",
     "exact_dot",
     "is_proven_definite",
+    "is_sparse",
     "lacking_definiteness",
     "longest_row",
     "product_without_loss",
@@ -48,21 +49,21 @@ def accumulated(n_operations: int) -> float:
     return n_operations * UNIT / (1.0 - n_operations * UNIT)
 
 
-def _is_sparse(X: Any) -> bool:
+def is_sparse(X: Any) -> bool:
     """Without narrowing the type of X, of which the stubs know too little."""
     return bool(sp.issparse(X))
 
 
 def row_norms(X: Any) -> FloatArray:
     """Euclidean norms of the rows of an array or a sparse matrix."""
-    if _is_sparse(X):
+    if is_sparse(X):
         return np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel())
     return np.sqrt(np.einsum("ij,ij->i", X, X))
 
 
 def longest_row(X: Any) -> int:
     """Number of products behind an inner product with a row, at most."""
-    return int(np.diff(X.indptr).max(initial=0)) if _is_sparse(X) else int(X.shape[1])
+    return int(np.diff(X.indptr).max(initial=0)) if is_sparse(X) else int(X.shape[1])
 
 
 def sum_with_error(values: FloatArray) -> tuple[float, float]:

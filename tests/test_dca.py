@@ -51,7 +51,9 @@ def noisy_problem(n_samples, family="quadratic", alpha=0.8, C=1.0, seed=0, kerne
 def objective_at(problem, dual, intercept):
     """The objective of a classifier, from the data alone."""
     scores = problem.scores(dual)
-    return objective(problem, float((problem.y * dual) @ scores), scores, intercept)[0]
+    # Coefficients that cancel leave rounding of either sign; a squared norm has one only.
+    squared_norm = max(float((problem.y * dual) @ scores), 0.0)
+    return objective(problem, squared_norm, scores, intercept)[0]
 
 
 def majorant_at(problem, task, coef, intercept):

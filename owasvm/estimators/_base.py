@@ -23,9 +23,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from owasvm.costs import Costs
-from owasvm.kernels import KERNELS, Kernel, KernelFunction, is_sparse
+from owasvm.kernels import KERNELS, Kernel, KernelFunction
 from owasvm.loss import hinge_deviations
 from owasvm.preparation import TrainingSet
+from owasvm.rounding import is_sparse
 from owasvm.weights import REGISTRY, Quantifier
 
 FloatArray = NDArray[np.float64]

@@ -30,7 +30,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from owasvm.costs import Costs
-from owasvm.kernels import is_sparse
+from owasvm.rounding import is_sparse
 
 __all__ = ["INDUCED_ORDERS", "OrderOptions", "induced_scores", "rank_weights"]
 

@@ -22,10 +22,11 @@ from owasvm.estimators._base import (
     weights_at,
 )
 from owasvm.estimators._orders import INDUCED_ORDERS, OrderOptions, induced_scores, rank_weights
-from owasvm.kernels import KernelFunction, is_sparse
+from owasvm.kernels import KernelFunction
 from owasvm.loss import hinge_deviations
 from owasvm.preparation import TrainingSet, take_samples
 from owasvm.problem import Costs, RankCosts
+from owasvm.rounding import is_sparse
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.svm import SVC
 
-from owasvm.certificate import certificate, objective
+from owasvm.certificate import certificate, objective_of_dual
 from owasvm.experiments.folds import Fold, prepare_fold
 from owasvm.experiments.paper import is_two_step
 from owasvm.experiments.plan import ORDER, Chain, FitOptions
@@ -281,9 +281,7 @@ def _two_step(
     solution = _second_step(fold, C, weights, order, _SECOND_STEP_TOL, start)
     seconds = time.perf_counter() - begun
     owa_problem = fold.problem(RankCosts(order.size, quantifier, alpha, C))
-    scores = owa_problem.scores(solution.dual)
-    squared_norm = max(float((fold.y_train * solution.dual) @ scores), 0.0)
-    value, _ = objective(owa_problem, squared_norm, scores, solution.intercept)
+    value, _ = objective_of_dual(owa_problem, solution.dual, solution.intercept)
     figures = {
         **evaluate(fold.y_test, fold.test_values(solution)),
         **_figures(solution),

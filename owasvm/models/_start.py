@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.certificate import objective
+from owasvm.certificate import objective_of_dual
 from owasvm.intercept import global_intercept
 from owasvm.models import nc_owa_svm_fixed
 from owasvm.models._data import gram_matrix, rank_costs
@@ -41,9 +41,7 @@ class Classifier(NamedTuple):
 
 def evaluate(problem: OWAProblem, dual: FloatArray, intercept: float) -> Classifier:
     """The classifier of these coefficients and this intercept."""
-    scores = problem.scores(dual)
-    squared_norm = max(float((problem.y * dual) @ scores), 0.0)
-    return Classifier(dual, intercept, *objective(problem, squared_norm, scores, intercept))
+    return Classifier(dual, intercept, *objective_of_dual(problem, dual, intercept))
 
 
 def with_best_intercept(problem: OWAProblem, dual: FloatArray) -> Classifier:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._threads import blas_threads
-from owasvm.kernels import Kernel, KernelShifts, is_sparse
-from owasvm.rounding import is_proven_definite, lacking_definiteness
+from owasvm.kernels import Kernel, KernelShifts
+from owasvm.rounding import is_proven_definite, is_sparse, lacking_definiteness
 from owasvm.samples.base import Evaluation, Samples
 from owasvm.samples.features import FeatureSamples
 from owasvm.samples.kernel import GramSamples, KernelSamples

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from owasvm.kernels import is_sparse
+from owasvm.rounding import is_sparse
 from owasvm.samples._newton_kernels import centre_rows
 from owasvm.samples.operators import (
     ActiveSet,

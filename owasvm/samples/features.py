@@ -9,8 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from owasvm.kernels import is_sparse
-from owasvm.rounding import accumulated, exact_dot, longest_row, row_norms, sum_with_error
+from owasvm.rounding import (
+    accumulated,
+    exact_dot,
+    is_sparse,
+    longest_row,
+    row_norms,
+    sum_with_error,
+)
 from owasvm.samples.base import Evaluation, Samples
 from owasvm.samples.feature_operator import FeatureOperator
 from owasvm.samples.operators import Operator

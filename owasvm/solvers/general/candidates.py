@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.certificate import objective
+from owasvm.certificate import objective_of_dual
 from owasvm.intercept import spread_intercepts
 from owasvm.problem import OWAProblem
 from owasvm.solvers.general.tuning import DescentTuning
@@ -27,10 +27,7 @@ class Candidate:
 
 def evaluate(problem: OWAProblem, coef: FloatArray, intercept: float) -> Candidate:
     """Objective of a classifier."""
-    scores = problem.scores(coef)
-    squared_norm = max(float((problem.y * coef) @ scores), 0.0)
-    value, deviations = objective(problem, squared_norm, scores, intercept)
-    return Candidate(coef, intercept, value, deviations)
+    return Candidate(coef, intercept, *objective_of_dual(problem, coef, intercept))
 
 
 def improve_intercept(
