@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+__all__ = ["MissingExtraError", "open_device", "require"]
+
 
 class MissingExtraError(ImportError):
     """A package of an extra is not installed; the message says how to get it."""
@@ -41,4 +43,39 @@ def require(module: str, purpose: str, extra: str = "experiments") -> Any:
         raise MissingExtraError(
             f"{purpose} needs {package}, which is not installed: pip install 'owasvm[{extra}]'",
             name=error.name,
+        ) from error
+
+
+def open_device(device: str) -> Any:
+    """A first tensor of torch, in double precision, on a device.
+
+    Parameters
+    ----------
+    device : str
+        Name of a device as torch spells it: "cuda", "cuda:1".
+
+    Returns
+    -------
+    tensor : torch.Tensor
+        A zero.
+
+    Raises
+    ------
+    MissingExtraError
+        torch is not installed.
+    ValueError
+        There is no such device, or it has no double precision.
+    """
+    torch = require("torch", f"device={device!r}", "gpu")
+    try:
+        first = torch.zeros(1, dtype=torch.float64, device=device)
+        # Devices that compute nothing ("meta") give nothing back.
+        first.cpu()
+        return first
+    except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0].partition(". ")[0].rstrip(".")
+        raise ValueError(
+            f"device={device!r} cannot be used: {reason}. torch {torch.__version__} finds "
+            f"{torch.cuda.device_count()} CUDA devices here. Take device='cpu', or 'cuda' on a "
+            "machine with an NVIDIA GPU and a torch that was built for it."
         ) from error

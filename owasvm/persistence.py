@@ -49,7 +49,7 @@ _TRUSTED = (
     "scipy.sparse._csr.csr_matrix",
 )
 # Parameters that came later than the format, and what models without them were trained with.
-_ADDED = {"OWASVC": {"loss": "hinge"}, "LinearOWASVC": {"loss": "hinge"}}
+_ADDED = {"OWASVC": {"loss": "hinge", "device": "cpu"}, "LinearOWASVC": {"loss": "hinge"}}
 # Their compiled code follows indices out of the file without looking where they lead.
 _UNCHECKED = ("sklearn.tree._tree.Tree",)
 

@@ -14,7 +14,7 @@ from owasvm.rounding import is_sparse
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["TrainingSet", "take_samples"]
+__all__ = ["TrainingSet", "fetch_tensor", "take_samples"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,3 +104,10 @@ def take_samples(X: Any, rows: IntArray, *, pairwise: bool) -> Any:
     if rows.size == X.shape[0]:
         return X
     return X[np.ix_(rows, rows)] if pairwise else X[rows]
+
+
+def fetch_tensor(values: Any) -> Any:
+    """A tensor of torch, wherever it lies, as an array of numpy; anything else as it is."""
+    if type(values).__module__.partition(".")[0] != "torch":
+        return values
+    return values.detach().cpu().numpy()

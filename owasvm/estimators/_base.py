@@ -25,7 +25,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from owasvm.costs import Costs
 from owasvm.kernels import KERNELS, Kernel, KernelFunction
 from owasvm.loss import hinge_deviations
-from owasvm.preparation import TrainingSet
+from owasvm.preparation import TrainingSet, fetch_tensor
 from owasvm.rounding import is_sparse
 from owasvm.weights import REGISTRY, Quantifier
 
@@ -105,9 +105,9 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
             Training samples; with ``kernel="precomputed"`` their Gram matrix, of shape
-            (n_samples, n_samples).
+            (n_samples, n_samples). Tensors of torch may lie on any device.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -194,7 +194,11 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Samples to predict."""
         return _make_canonical(
             validate_data(
-                self, X, accept_sparse=self._accepted_formats(), dtype=np.float64, reset=False
+                self,
+                fetch_tensor(X),
+                accept_sparse=self._accepted_formats(),
+                dtype=np.float64,
+                reset=False,
             )
         )
 
@@ -206,6 +210,7 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> TrainingSet:
         """Validate the input of fit and drop the samples of weight zero."""
+        X, y, sample_weight = (fetch_tensor(given) for given in (X, y, sample_weight))
         X, y = validate_data(
             self, X, y, accept_sparse=self._accepted_formats(), dtype=np.float64, order="C"
         )

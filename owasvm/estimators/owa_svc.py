@@ -66,6 +66,11 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         What a deviation :math:`\xi` costs before it is weighted by its rank: :math:`\xi` itself,
         or :math:`\xi^2`, for weights that never fall.
+    device : str, default="cpu"
+        Where kernel values are held and Newton systems are solved: ``"cuda"`` or another device
+        of torch with double precision (extra ``gpu``). What is learned is stored as arrays of
+        numpy, so prediction needs neither torch nor the device. ``kernel="linear"`` with no more
+        features than samples does not need it and stays on the CPU.
     solver : str, default="auto"
         ``"auto"``, or a solver of :func:`owasvm.solvers.solve`. ``"newton"``, the choice of
         ``"auto"`` for weights that never fall, is the fast one for convex problems.
@@ -155,7 +160,8 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     the support vectors by their own class.
 
     The Gram matrix is held in memory: 8 n_samples^2 bytes, and the time grows at least with
-    n_samples^2. For linear models with many samples use :class:`LinearOWASVC`.
+    n_samples^2. On a `device` too small for it the values of a Gaussian kernel are computed anew
+    for every product. For linear models with many samples use :class:`LinearOWASVC`.
 
     The intercept is not penalised.
 
@@ -188,6 +194,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ExactOWAClassifier._parameter_constraints,
         **KernelOWAClassifier._parameter_constraints,
+        "device": [str],
     }
 
     def __init__(
@@ -201,6 +208,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         gamma: str | float = "scale",
         coef0: float = 0.0,
         loss: str = "hinge",
+        device: str = "cpu",
         solver: str = "auto",
         solver_options: Mapping[str, Any] | None = None,
         tol: float = 1e-6,
@@ -220,6 +228,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.loss = loss
+        self.device = device
         self.solver = solver
         self.solver_options = solver_options
         self.tol = tol
@@ -232,4 +241,4 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.random_state = random_state
 
     def _prepare(self, X: Any) -> Samples:
-        return prepare(X, self._kernel)
+        return prepare(X, self._kernel, device=self.device)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._threads import blas_threads
+from owasvm.extras import open_device
 from owasvm.kernels import Kernel, KernelShifts
 from owasvm.rounding import is_proven_definite, is_sparse, lacking_definiteness
 from owasvm.samples.base import Evaluation, Samples
@@ -45,7 +46,7 @@ Kind = Callable[[Any, Kernel], Samples | None]
 _DENSE_SHARE = 0.5
 
 
-def prepare(X: Any, kernel: Kernel, *, primal: bool = False) -> Samples:
+def prepare(X: Any, kernel: Kernel, *, primal: bool = False, device: str = "cpu") -> Samples:
     """Samples from X and a kernel, the one way to make them.
 
     Parameters
@@ -56,6 +57,9 @@ def prepare(X: Any, kernel: Kernel, *, primal: bool = False) -> Samples:
         The kernel, resolved.
     primal : bool, default=False
         Whether a linear kernel works on the features, however many there are.
+    device : str, default="cpu"
+        Where kernel values are held: a device of torch, such as "cuda". Linear models that work on
+        the features stay here.
 
     Returns
     -------
@@ -75,8 +79,27 @@ def prepare(X: Any, kernel: Kernel, *, primal: bool = False) -> Samples:
     with blas_threads(work):
         if primal and kernel.function == "linear":
             return _make_features(X)
-        made = (make(X, kernel) for make in KINDS)
-        return next(samples for samples in made if samples is not None)
+        if device != "cpu":
+            return _make_on_device(X, kernel, device)
+        return _make(X, kernel)
+
+
+def _make(X: Any, kernel: Kernel) -> Samples:
+    """Samples of the first kind that takes X and the kernel."""
+    made = (make(X, kernel) for make in KINDS)
+    return next(samples for samples in made if samples is not None)
+
+
+def _make_on_device(X: Any, kernel: Kernel, device: str) -> Samples:
+    """Samples on a device of torch: Gaussian kernels computed there, others moved there."""
+    there = open_device(device)
+    from owasvm.samples.device import DeviceSamples, Place, move
+
+    place = Place(there)
+    if kernel.function == "rbf" and not is_sparse(X):
+        return DeviceSamples.of_gaussian(place.send(X), kernel.gamma)
+    known = _make(X, kernel)
+    return move(known, place) if isinstance(known, GramSamples) else known
 
 
 def choose_given(X: Any, gram: Any) -> tuple[Any, Kernel]:

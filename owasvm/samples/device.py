@@ -1,0 +1,636 @@
+r"""Kernel values on another device: Gram matrix, products and Newton systems there.
+
+Written against the array API (``array-api-compat``), so that arrays of torch, CuPy, numpy and
+others serve alike. The device holds the samples and, where it fits, the Gram matrix in double
+precision; vectors of one number per sample stay with numpy, where sorting and pooling are, and
+travel.
+
+A Gaussian kernel is computed on the device, once, or block by block at every product where all
+values together would not fit. Values of any other kernel are computed here and moved there.
+
+Rounding: the bounds of :mod:`owasvm.rounding` hold for sums in any order and for fused
+multiplications, so they hold on a device as they do here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.extras import require
+from owasvm.kernels import KernelShifts
+from owasvm.rounding import UNIT, accumulated
+from owasvm.samples.kernel import GramSamples, KernelSamples
+from owasvm.samples.kernel_operators import KernelOperator
+from owasvm.samples.operators import (
+    MAX_INTERCEPT_STEP,
+    ActiveSet,
+    Operator,
+    Vector,
+    limit_intercept,
+)
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+#: An array of any library that array-api-compat knows.
+Array = Any
+
+__all__ = ["DeviceSamples", "Place", "move"]
+
+# Kernel values that are computed or copied at a time: 1 GiB.
+_BLOCK_ENTRIES = 2**27
+# Share of the free memory that a Gram matrix may take; Newton systems need the rest.
+_GRAM_SHARE = 0.7
+# Share of the free memory that a Newton system may take, with the copy that is factorised.
+_SYSTEM_SHARE = 0.8
+# A device's exponential is off by at most one unit in the last place (CUDA) or two.
+_EXP_ROUNDINGS = 8
+# Distances come from products of centred samples if they are off by less than this, or by less
+# than sums over all samples are: differences take a pass over all pairs for every feature.
+_GOOD_PRODUCTS = 1e-13
+# Up to so many active samples a factorisation costs less than a few dozen products (estimated for
+# an H200: 15 ms).
+_FACTORISE_UP_TO = 8192
+# Samples behind the preconditioner.
+_N_LANDMARKS = 1024
+# Products before an iteration counts as failed, and between two looks at its residual.
+_MAX_PRODUCTS = 200
+_LOOK_EVERY = 4
+# Rows of tied blocks that are centred at a time.
+_CENTRED_ROWS = 512
+_CORNER_LIFT = 1e-11
+# A matrix that cannot be factorised is lifted by this share of its trace, then ten times as much.
+_FIRST_LIFT = 1e-15
+_LEAST_LIFT = 1e-290
+_MAX_LIFTS = 16
+
+
+class Place:
+    """Where arrays live: their namespace and their device.
+
+    Parameters
+    ----------
+    like : array
+        Any array that lives there.
+    """
+
+    def __init__(self, like: Array) -> None:
+        compat = require("array_api_compat", "Arrays on a device", "gpu")
+        self.xp = compat.array_namespace(like)
+        self.device = compat.device(like)
+        self._compat = compat
+
+    def send(self, values: NDArray[Any]) -> Array:
+        """An array of numpy, moved there."""
+        return self.xp.asarray(np.ascontiguousarray(values), device=self.device)
+
+    def fetch(self, values: Array) -> FloatArray:
+        """The other way round."""
+        here = self._compat.to_device(values, "cpu") if self._is_elsewhere(values) else values
+        return np.asarray(here, dtype=np.float64)
+
+    def _is_elsewhere(self, values: Array) -> bool:
+        compat = self._compat
+        return bool(compat.is_torch_array(values) or compat.is_cupy_array(values))
+
+    def empty(self, *shape: int) -> Array:
+        """Room for numbers in double precision."""
+        return self.xp.empty(shape, dtype=self.xp.float64, device=self.device)
+
+    @property
+    def free_memory(self) -> float:
+        """Bytes that are left on the device, infinity where nobody says."""
+        if getattr(self.device, "type", "") == "cuda":
+            # What torch holds in reserve is as good as free.
+            cuda = require("torch", "device='cuda'", "gpu").cuda
+            reserve = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+            return float(cuda.mem_get_info(self.device)[0] + reserve)
+        if type(self.device).__module__.startswith("cupy"):
+            return float(self.device.mem_info[0])
+        return np.inf
+
+
+class KernelValues(Protocol):
+    """Kernel values on a device."""
+
+    place: Place
+    n_samples: int
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        """``K vector``, vectors here."""
+
+    def between(self, rows: IntArray, columns: IntArray) -> Array:
+        """``K(x_i, x_j)`` of some samples, on the device."""
+
+    def products_among(self, index: IntArray) -> Callable[[Array], Array]:
+        """Products with the matrix of some samples, which is not formed; vectors there."""
+
+
+class HeldValues:
+    """A Gram matrix on the device."""
+
+    def __init__(self, gram: Array) -> None:
+        self.place = Place(gram)
+        self.n_samples = int(gram.shape[0])
+        self._gram = gram
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        place = self.place
+        return place.fetch(self._gram @ place.send(vector))
+
+    def between(self, rows: IntArray, columns: IntArray) -> Array:
+        place = self.place
+        take, chosen = place.xp.take, place.send(columns)
+        values = place.empty(rows.size, columns.size)
+        for part in _slices(rows.size, self.n_samples):
+            index = place.send(rows[part])
+            values[part, :] = take(take(self._gram, index, axis=0), chosen, axis=1)
+        return values
+
+    def products_among(self, index: IntArray) -> Callable[[Array], Array]:
+        # The product with all of it costs less than a copy of most of it.
+        place = self.place
+        position = np.full(self.n_samples, index.size)
+        position[index] = np.arange(index.size)
+        chosen, source, nothing = place.send(index), place.send(position), place.send(np.zeros(1))
+        take, concat = place.xp.take, place.xp.concat
+
+        def multiply(vector: Array) -> Array:
+            padded = take(concat((vector, nothing)), source, axis=0)
+            return take(self._gram @ padded, chosen, axis=0)
+
+        return multiply
+
+
+class GaussianValues:
+    r"""Values of a Gaussian kernel that are computed whenever they are asked for.
+
+    .. math:: -\gamma |x - z|^2 = \langle (\sqrt{2\gamma}\, x, -\gamma |x|^2, 1),
+        (\sqrt{2\gamma}\, z, 1, -\gamma |z|^2) \rangle
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The samples, on the device.
+    gamma : float
+        Width.
+    """
+
+    def __init__(self, X: Array, gamma: float) -> None:
+        self.place = Place(X)
+        self.n_samples = int(X.shape[0])
+        xp = self.place.xp
+        # A number of numpy would take the arrays of others for its own.
+        self._gamma = gamma = float(gamma)
+        self._X = X - xp.mean(X, axis=0)
+        squares = gamma * xp.sum(self._X * self._X, axis=1)[:, None]
+        ones = xp.ones_like(squares)
+        scaled = (2.0 * gamma) ** 0.5 * self._X
+        self._left = xp.concat((scaled, -squares, ones), axis=1)
+        self._right = xp.concat((scaled, ones, -squares), axis=1)
+        # A term takes part in the sum for its square and in that for the pair.
+        n_operations = 2 * int(X.shape[1]) + 12
+        error = 4.0 * accumulated(n_operations) * float(xp.max(squares))
+        self._by_differences = not error <= max(_GOOD_PRODUCTS, accumulated(self.n_samples))
+        if self._by_differences:
+            # K gamma |x - z|^2 never exceeds 1/e, and such a distance is relatively exact.
+            error = accumulated(int(X.shape[1]) + 6)
+        self.error = error + _EXP_ROUNDINGS * UNIT
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        place = self.place
+        support = np.flatnonzero(vector)
+        coef, chosen = place.send(vector[support]), place.send(support)
+        result = place.empty(self.n_samples)
+        for part in _slices(self.n_samples, support.size):
+            index = place.send(np.arange(part.start, part.stop))
+            result[part] = self._compute(index, chosen) @ coef
+        return place.fetch(result)
+
+    def between(self, rows: IntArray, columns: IntArray) -> Array:
+        place = self.place
+        chosen = place.send(columns)
+        values = place.empty(rows.size, columns.size)
+        for part in _slices(rows.size, columns.size):
+            values[part, :] = self._compute(place.send(rows[part]), chosen)
+        return values
+
+    def products_among(self, index: IntArray) -> Callable[[Array], Array]:
+        place = self.place
+        chosen = place.send(index)
+
+        def multiply(vector: Array) -> Array:
+            result = place.empty(index.size)
+            for part in _slices(index.size, index.size):
+                result[part] = self._compute(chosen[part], chosen) @ vector
+            return result
+
+        return multiply
+
+    def _compute(self, rows: Array, columns: Array) -> Array:
+        xp = self.place.xp
+        if not self._by_differences:
+            left = xp.take(self._left, rows, axis=0)
+            exponent = left @ xp.take(self._right, columns, axis=0).T
+            return xp.exp(xp.clip(exponent, max=0.0))
+        left, right = xp.take(self._X, rows, axis=0), xp.take(self._X, columns, axis=0)
+        distance = xp.zeros_like(left[:, :1] + right[:, 0])
+        for k in range(int(self._X.shape[1])):
+            difference = left[:, k : k + 1] - right[:, k]
+            distance += difference * difference
+        return xp.exp(-self._gamma * distance)
+
+    def hold(self) -> HeldValues:
+        """All of them, computed once."""
+        everything = np.arange(self.n_samples)
+        return HeldValues(self.between(everything, everything))
+
+
+def _slices(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Rows of a bounded number of entries: a power of two of them at a time."""
+    most = max(_BLOCK_ENTRIES // max(n_columns, 1), 1)
+    step = 2 ** (most.bit_length() - 1)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+class DeviceSamples(KernelSamples):
+    """Samples whose kernel values live on a device.
+
+    Parameters
+    ----------
+    values : KernelValues
+        The kernel values, all of them or computed when asked for.
+    diagonal : ndarray of shape (n_samples,)
+        ``K(x_i, x_i)``.
+    rounding, definite, shifts
+        As in :class:`~owasvm.samples.KernelSamples`.
+    """
+
+    def __init__(
+        self,
+        values: KernelValues,
+        diagonal: FloatArray,
+        *,
+        rounding: FloatArray | None = None,
+        definite: bool | None = None,
+        shifts: KernelShifts | None = None,
+    ) -> None:
+        super().__init__(values.n_samples, rounding=rounding, definite=definite, shifts=shifts)
+        self.values = values
+        self._diagonal = diagonal
+
+    @classmethod
+    def of_gaussian(cls, X: Array, gamma: float, *, hold: bool | None = None) -> DeviceSamples:
+        """Samples of a Gaussian kernel, from X on the device.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            In double precision.
+        gamma : float
+            Width.
+        hold : bool or None, default=None
+            Whether to hold the Gram matrix; None: if it fits.
+        """
+        computed = GaussianValues(X, gamma)
+        n_samples = computed.n_samples
+        if hold is None:
+            hold = 8.0 * n_samples**2 <= _GRAM_SHARE * computed.place.free_memory
+        values: KernelValues = computed.hold() if hold else computed
+        rounding = np.full(n_samples, np.sqrt(computed.error))
+        return cls(values, np.ones(n_samples), rounding=rounding, definite=True)
+
+    @property
+    def diagonal(self) -> FloatArray:
+        return self._diagonal
+
+    def rows(self, index: IntArray) -> FloatArray:
+        values = self.values.between(index, np.arange(self.n_samples))
+        return self.values.place.fetch(values)
+
+    def scores(self, coef: FloatArray) -> FloatArray:
+        return self.values.product(coef)
+
+    def _multiply(self, coef: FloatArray, careful: bool) -> FloatArray:
+        if careful:
+            return super()._multiply(coef, careful)
+        return self.values.product(coef)
+
+    def _make_operator(self, *, centred: bool) -> Operator:
+        return DeviceOperator(self, centred=centred)
+
+
+def move(known: GramSamples, place: Place) -> DeviceSamples:
+    """Samples whose Gram matrix was computed here, on a device."""
+    return DeviceSamples(
+        HeldValues(place.send(known.gram)),
+        known.diagonal,
+        rounding=known.rounding,
+        definite=known.is_definite,
+        shifts=known._shifts,
+    )
+
+
+class _Ties:
+    """The matrix R of an active set, for vectors on the device."""
+
+    def __init__(self, active: ActiveSet, place: Place) -> None:
+        self._xp = place.xp
+        self._first = first = int(active.offsets[1])
+        sizes = np.diff(active.offsets[1:])
+        label = np.repeat(np.arange(sizes.size), sizes)
+        tie = active.tie[first:]
+        squares = np.bincount(label, weights=tie * tie, minlength=sizes.size)
+        self._any = sizes.size > 0
+        self._tie, self._label = place.send(tie), place.send(label)
+        self._last = place.send(np.cumsum(sizes) - 1)
+        self._factor = place.send(active.shrink[1 : sizes.size + 1] / squares)
+
+    def apply(self, vector: Array) -> Array:
+        """``R vector``."""
+        if not self._any:
+            return vector
+        xp, tied = self._xp, vector[self._first :]
+        sums = xp.take(xp.cumulative_sum(self._tie * tied, axis=0), self._last, axis=0)
+        along = xp.concat((sums[:1], sums[1:] - sums[:-1])) * self._factor
+        moved = tied - self._tie * xp.take(along, self._label, axis=0)
+        return xp.concat((vector[: self._first], moved))
+
+
+@dataclass(frozen=True, eq=False)
+class _System:
+    """``(B B' + ridge I) z = -(B r + e db)`` of the active samples, its parts on the device.
+
+    ``multiply`` is the matrix times a vector.
+    """
+
+    multiply: Callable[[Array], Array]
+    linear: Array
+    ones: Array
+
+
+class DeviceOperator(KernelOperator):
+    """Vectors held by their coefficients; products and Newton systems on a device."""
+
+    def __init__(self, samples: DeviceSamples, *, centred: bool = True) -> None:
+        super().__init__(samples, centred=centred)
+        self._values = samples.values
+        self._place = samples.values.place
+
+    def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
+        samples = active.samples
+        rows_residual = active.apply(residual.scores[samples] * active.root)
+        z, intercept = self._solve(rows_residual, active)
+        change = np.zeros(self.n_samples)
+        change[samples] = active.apply(z) * active.root
+        step = self.vector(change)
+        return Vector(residual.coef + change, residual.scores + step.scores), intercept
+
+    def _solve(self, rows_residual: FloatArray, active: ActiveSet) -> tuple[FloatArray, float]:
+        place, samples = self._place, active.samples
+        room = 8.0 * samples.size**2 / _SYSTEM_SHARE
+        can_form = room <= place.free_memory
+        # A factor stands beside its matrix.
+        can_factorise = 2.0 * room <= place.free_memory
+        linear, ones = place.send(rows_residual), place.send(active.ones)
+        matrix = self._values.between(samples, samples) if can_form else None
+        if not can_factorise or (samples.size > _FACTORISE_UP_TO and self._may_iterate(active)):
+            multiply = (
+                self._values.products_among(samples) if matrix is None else matrix.__matmul__
+            )
+            system = _System(self._make_product(multiply, active), linear, ones)
+            z, intercept, converged = self._iterate(system, active)
+            accepted = converged and abs(intercept) <= MAX_INTERCEPT_STEP
+            if accepted or not can_factorise:
+                reach = MAX_INTERCEPT_STEP
+                return place.fetch(z), min(max(intercept, -reach), reach)
+            active.memory.factorises = not converged
+        return self._factorise(self._complete(matrix, active), linear, ones, active)
+
+    def _may_iterate(self, active: ActiveSet) -> bool:
+        return not active.memory.factorises and active.free and self._is_held(active)
+
+    def _is_held(self, active: ActiveSet) -> bool:
+        """Whether the intercept is free, and the active samples resist it."""
+        return active.free and bool(active.ones @ active.ones > 1e-16 * active.samples.size)
+
+    def _make_product(
+        self, multiply: Callable[[Array], Array], active: ActiveSet
+    ) -> Callable[[Array], Array]:
+        """Products with ``B B' + ridge I`` from those with the kernel values."""
+        place, xp = self._place, self._place.xp
+        ties = _Ties(active, place)
+        means, root = place.send(self.means[active.samples]), place.send(active.root)
+        ridge = float(active.ridge)
+
+        def product(vector: Array) -> Array:
+            scaled = root * ties.apply(vector)
+            scores = multiply(scaled) - means @ scaled - xp.sum(scaled) * means
+            return ties.apply(root * scores) + ridge * vector
+
+        return product
+
+    def _complete(self, matrix: Array, active: ActiveSet) -> Array:
+        """``B B' + ridge I`` from the kernel values, which it overwrites."""
+        place, samples = self._place, active.samples
+        means, root = place.send(self.means[samples]), place.send(active.root)
+        # In blocks, for a term of the size of the matrix may not fit beside it.
+        for part in _slices(samples.size, samples.size):
+            values = matrix[part, :] - means
+            values -= means[part, None]
+            values *= root
+            values *= root[part, None]
+            matrix[part, :] = values
+        for rows, tie, shrink in _tied_parts(active, place):
+            values = matrix[rows, :]
+            matrix[rows, :] = values - tie @ (shrink[:, None] * (tie.T @ values))
+        for rows, tie, shrink in _tied_parts(active, place):
+            values = matrix[:, rows]
+            matrix[:, rows] = values - ((values @ tie) * shrink) @ tie.T
+        _lift_diagonal(matrix, float(active.ridge), place)
+        return matrix
+
+    @cached_property
+    def _features(self) -> Array:
+        """Features whose inner products are near the kernel: Nystroem's, of random samples."""
+        place, xp = self._place, self._place.xp
+        n_landmarks = min(_N_LANDMARKS, self.n_samples)
+        rng = np.random.default_rng(0)
+        chosen = np.sort(rng.choice(self.n_samples, n_landmarks, replace=False))
+        columns = self._values.between(np.arange(self.n_samples), chosen)
+        means = place.send(self.means)
+        columns -= means[:, None]
+        columns -= place.send(self.means[chosen])
+        corner = xp.take(columns, place.send(chosen), axis=0)
+        # What rounding leaves of eigenvalues that are 0.
+        _lift_diagonal(corner, _CORNER_LIFT * float(self._samples.diagonal.max()), place)
+        factor = _factorise(corner, place)
+        return _solve_lower(factor, columns.T, place).T
+
+    def _precondition(self, active: ActiveSet) -> Callable[[Array], Array]:
+        r"""A product with :math:`(U U^T + \rho I)^{-1}`, near the inverse of the system's matrix.
+
+        U are the features of the active samples; :math:`\rho` is the ridge and the mean of the
+        diagonal that they leave.
+        """
+        place, xp = self._place, self._place.xp
+        size = active.samples.size
+        features = xp.take(self._features, place.send(active.samples), axis=0)
+        features = features * place.send(active.root)[:, None]
+        diagonal = (self._diagonal_of(active.samples) * active.root**2).sum()
+        left = (diagonal - float(xp.sum(features * features))) / size
+        shift = float(active.ridge + max(left, 0.0))
+        for rows, tie, shrink in _tied_parts(active, place):
+            part = features[rows, :]
+            features[rows, :] = part - tie @ (shrink[:, None] * (tie.T @ part))
+        inner = features.T @ features
+        _lift_diagonal(inner, shift, place)
+        reduced = _solve_lower(_factorise(inner, place), features.T, place)
+        back = reduced.T
+
+        def precondition(vector: Array) -> Array:
+            return (vector - back @ (reduced @ vector)) / shift
+
+        return precondition
+
+    def _diagonal_of(self, samples: IntArray) -> FloatArray:
+        return self._samples.diagonal[samples] - 2.0 * self.means[samples]
+
+    def _iterate(self, system: _System, active: ActiveSet) -> tuple[Array, float, bool]:
+        """The step by preconditioned conjugate gradients.
+
+        Minimises ``1/2 z'Mz + linear'z``, subject to ``ones'z = -imbalance`` if the intercept is
+        free. Returns z, the step of the intercept and whether the residual is small enough.
+        """
+        precondition = self._precondition(active)
+        linear, ones = system.linear, system.ones
+        is_held = self._is_held(active)
+        squared_length = float(ones @ ones) if is_held else 1.0
+        raised = precondition(ones)
+        resisting = ones @ raised if is_held else 1.0
+
+        def split(vector: Array) -> tuple[Array, Array]:
+            """A residual without what a step of the intercept takes away, and that step."""
+            along = (ones @ vector) / squared_length
+            return (vector - along * ones, along) if is_held else (vector, 0.0 * along)
+
+        def lower(vector: Array) -> Array:
+            """The preconditioned residual, along the constraint."""
+            found = precondition(vector)
+            return found - ((ones @ found) / resisting) * raised if is_held else found
+
+        z = float(-active.imbalance / squared_length) * ones if is_held else 0.0 * ones
+        residual, intercept = split(-linear - system.multiply(z))
+        known, _ = split(linear)
+        size = float(residual @ residual)
+        goal = active.accuracy**2 * min(float(known @ known), size)
+        direction = lower(residual)
+        squared = residual @ direction
+        for n_products in range(1, _MAX_PRODUCTS + 1):
+            if size <= goal or not np.isfinite(size):
+                break
+            product = system.multiply(direction)
+            distance = _divide(squared, direction @ product, self._place)
+            z = z + distance * direction
+            residual, along = split(residual - distance * product)
+            intercept = intercept + along
+            descent = lower(residual)
+            previous, squared = squared, residual @ descent
+            direction = descent + _divide(squared, previous, self._place) * direction
+            if n_products % _LOOK_EVERY == 0:
+                size = float(residual @ residual)
+        return z, float(intercept), size <= goal
+
+    def _factorise(
+        self, matrix: Array, linear: Array, ones: Array, active: ActiveSet
+    ) -> tuple[FloatArray, float]:
+        """The step by a Cholesky factorisation."""
+        place = self._place
+        factor = _factorise(matrix, place)
+        sides = place.xp.stack((linear, ones), axis=1)
+        solved = place.fetch(_solve_with(factor, sides, place))
+        if not active.free:
+            return -solved[:, 0], 0.0
+        demand = active.imbalance - float(active.ones @ solved[:, 0])
+        intercept = limit_intercept(demand, float(active.ones @ solved[:, 1]))
+        return -solved[:, 0] - intercept * solved[:, 1], intercept
+
+
+def _tied_parts(active: ActiveSet, place: Place) -> Iterator[tuple[slice, Array, Array]]:
+    """Tied blocks, a few at a time: their rows, their directions as columns, their `shrink`.
+
+    R takes ``tie @ (shrink * (tie' v))`` away from the rows of a part.
+    """
+    offsets = active.offsets
+    n_blocks = offsets.size - 2
+    first = 1
+    while first <= n_blocks:
+        last = first
+        while last < n_blocks and offsets[last + 2] - offsets[first] <= _CENTRED_ROWS:
+            last += 1
+        start, stop = int(offsets[first]), int(offsets[last + 1])
+        sizes = np.diff(offsets[first : last + 2])
+        column = np.repeat(np.arange(sizes.size), sizes)
+        tie = active.tie[start:stop]
+        lengths = np.sqrt(np.bincount(column, weights=tie * tie, minlength=sizes.size))
+        directions = np.zeros((stop - start, sizes.size))
+        directions[np.arange(stop - start), column] = tie / lengths[column]
+        shrink = active.shrink[first : last + 1]
+        yield slice(start, stop), place.send(directions), place.send(shrink)
+        first = last + 1
+
+
+def _divide(one: Array, other: Array, place: Place) -> Array:
+    """``one / other``; 0 where nothing is left to divide by, for nobody looks at every step."""
+    return place.xp.where(other > 0.0, one / other, 0.0 * one)
+
+
+def _lift_diagonal(matrix: Array, lift: float, place: Place) -> None:
+    """Change in place: add `lift` to the diagonal."""
+    size = int(matrix.shape[0])
+    step = _CENTRED_ROWS
+    eye = lift * place.xp.eye(min(step, size), dtype=place.xp.float64, device=place.device)
+    for start in range(0, size, step):
+        stop = min(start + step, size)
+        corner = matrix[start:stop, start:stop]
+        matrix[start:stop, start:stop] = corner + eye[: stop - start, : stop - start]
+
+
+def _factorise(matrix: Array, place: Place) -> Array:
+    """Lower Cholesky factor of a matrix that is positive definite up to rounding."""
+    xp = place.xp
+    lift = max(_FIRST_LIFT * float(xp.linalg.trace(matrix)), _LEAST_LIFT)
+    for _ in range(_MAX_LIFTS):
+        try:
+            factor = xp.linalg.cholesky(matrix)
+            if bool(xp.isfinite(factor[-1, -1])):
+                return factor
+        except (np.linalg.LinAlgError, RuntimeError):
+            # torch's error is a RuntimeError.
+            pass
+        _lift_diagonal(matrix, lift, place)
+        lift *= 10.0
+    return xp.full_like(matrix, xp.nan)
+
+
+def _solve_lower(factor: Array, sides: Array, place: Place, *, transposed: bool = False) -> Array:
+    """Solve with a lower triangular matrix, or with its transpose.
+
+    The array API has no triangular systems; torch has.
+    """
+    linalg = place.xp.linalg
+    matrix = factor.T if transposed else factor
+    if hasattr(linalg, "solve_triangular"):
+        return linalg.solve_triangular(matrix, sides, upper=transposed)
+    return linalg.solve(matrix, sides)
+
+
+def _solve_with(factor: Array, sides: Array, place: Place) -> Array:
+    """Solve with the matrix of a lower Cholesky factor."""
+    return _solve_lower(factor, _solve_lower(factor, sides, place), place, transposed=True)
