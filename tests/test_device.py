@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from fractions import Fraction
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from owasvm import OWASVC, LinearOWASVC
 from owasvm.extras import MissingExtraError, open_device
 from owasvm.kernels import Kernel
 from owasvm.problem import OWAProblem, RankCosts
+from owasvm.rounding import UNIT
 from owasvm.samples import ActiveSet, GramSamples, Memory, Vector, device, prepare
 from owasvm.samples.device import DeviceSamples, GaussianValues, Place
 from owasvm.samples.kernel_operators import KernelOperator
@@ -98,7 +100,7 @@ def test_values_are_the_same_held_and_computed(send):
         assert careful.score_error.max() <= samples.evaluate(coef).score_error.max()
 
 
-def test_scores_are_off_by_no_more_than_they_say(send):
+def test_scores_are_off_by_no_more_than_they_say(send, monkeypatch):
     X, _ = _make(80)
     samples = DeviceSamples.of_gaussian(send(X), GAMMA)
     rng = np.random.default_rng(2)
@@ -106,9 +108,36 @@ def test_scores_are_off_by_no_more_than_they_say(send):
     wide = X.astype(np.longdouble)
     kernel = np.exp(-GAMMA * ((wide[:, None] - wide) ** 2).sum(axis=2))
     exact = kernel @ coef.astype(np.longdouble)
-    for careful in (False, True):
+    for careful, limit in ((False, 0), (True, 0), (True, 1000)):
+        monkeypatch.setattr(device, "_SLICED_FROM", limit)
         found = samples.evaluate(coef, careful=careful)
         assert np.all(np.abs(found.scores - exact) <= found.score_error)
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0])
+def test_products_without_loss(send, spread, monkeypatch):
+    monkeypatch.setattr(device, "_BLOCK_ENTRIES", 2**10)
+    rng = np.random.default_rng(5)
+    n_samples = 100
+    rows = rng.normal(size=(n_samples, 6)) * 10.0 ** rng.uniform(-spread, spread, (n_samples, 1))
+    gram = rows @ rows.T
+    gram = np.maximum(gram, gram.T)
+    # Products that cancel: all but the last digits.
+    coef = rng.normal(size=n_samples) * 10.0 ** rng.uniform(-6, 6, size=n_samples)
+    coef[1::2] = -coef[::2] * (1.0 + 1e-15 * rng.integers(-9, 9, size=50))
+    gram[:, 1::2] = gram[:, ::2]
+    place = Place(send(np.zeros(1)))
+    norms = np.sqrt(np.maximum(np.abs(gram).max(axis=1), gram.diagonal()))
+    norms = np.maximum(norms, norms[np.arange(n_samples) ^ 1])
+    while np.any(np.abs(gram) > np.outer(norms, norms)):
+        norms *= 2.0
+    found = device._multiply_without_loss(device.HeldValues(place.send(gram)), norms, coef)
+    for i in range(n_samples):
+        terms = [Fraction(a) * Fraction(b) for a, b in zip(gram[i], coef, strict=True)]
+        exact = sum(terms)
+        allowed = 2.0 * UNIT * abs(float(exact))
+        allowed += (n_samples * UNIT) ** 2 * norms[i] * float(norms @ np.abs(coef))
+        assert abs(float(Fraction(found[i]) - exact)) <= allowed
 
 
 def test_gamma_of_zero_makes_every_value_one(send):

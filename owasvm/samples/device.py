@@ -56,11 +56,17 @@ _GOOD_PRODUCTS = 1e-13
 # Up to so many active samples a factorisation costs less than a few dozen products (estimated for
 # an H200: 15 ms).
 _FACTORISE_UP_TO = 8192
+# Products with the whole Gram matrix cost less than a copy of a larger part of it.
+_WORTH_A_COPY = 0.8
 # Samples behind the preconditioner.
 _N_LANDMARKS = 1024
 # Products before an iteration counts as failed, and between two looks at its residual.
 _MAX_PRODUCTS = 200
 _LOOK_EVERY = 4
+# Slices of the numbers of a product without loss, which pays for larger matrices.
+_N_SLICES = 4
+_SLICED_FROM = 1024
+_LEAST_NORM = 1e-140
 # Rows of tied blocks that are centred at a time.
 _CENTRED_ROWS = 512
 _CORNER_LIFT = 1e-11
@@ -127,8 +133,11 @@ class KernelValues(Protocol):
     def between(self, rows: IntArray, columns: IntArray) -> Array:
         """``K(x_i, x_j)`` of some samples, on the device."""
 
-    def products_among(self, index: IntArray) -> Callable[[Array], Array]:
-        """Products with the matrix of some samples, which is not formed; vectors there."""
+    def blocks(self) -> Iterator[Array]:
+        """The rows of all samples, some at a time, on the device."""
+
+    def products_among(self, index: IntArray, *, form: bool) -> Callable[[Array], Array]:
+        """Products with the matrix of some samples, vectors there; `form`: it has room."""
 
 
 class HeldValues:
@@ -152,9 +161,14 @@ class HeldValues:
             values[part, :] = take(take(self._gram, index, axis=0), chosen, axis=1)
         return values
 
-    def products_among(self, index: IntArray) -> Callable[[Array], Array]:
-        # The product with all of it costs less than a copy of most of it.
+    def blocks(self) -> Iterator[Array]:
+        for part in _slices(self.n_samples, self.n_samples):
+            yield self._gram[part, :]
+
+    def products_among(self, index: IntArray, *, form: bool) -> Callable[[Array], Array]:
         place = self.place
+        if form and index.size <= _WORTH_A_COPY * self.n_samples:
+            return self.between(index, index).__matmul__
         position = np.full(self.n_samples, index.size)
         position[index] = np.arange(index.size)
         chosen, source, nothing = place.send(index), place.send(position), place.send(np.zeros(1))
@@ -220,7 +234,14 @@ class GaussianValues:
             values[part, :] = self._compute(place.send(rows[part]), chosen)
         return values
 
-    def products_among(self, index: IntArray) -> Callable[[Array], Array]:
+    def blocks(self) -> Iterator[Array]:
+        everything = np.arange(self.n_samples)
+        for part in _slices(self.n_samples, self.n_samples):
+            yield self.between(everything[part], everything)
+
+    def products_among(self, index: IntArray, *, form: bool) -> Callable[[Array], Array]:
+        if form:
+            return self.between(index, index).__matmul__
         place = self.place
         chosen = place.send(index)
 
@@ -318,12 +339,71 @@ class DeviceSamples(KernelSamples):
         return self.values.product(coef)
 
     def _multiply(self, coef: FloatArray, careful: bool) -> FloatArray:
-        if careful:
+        if not careful:
+            return self.values.product(coef)
+        if self.n_samples < _SLICED_FROM:
             return super()._multiply(coef, careful)
-        return self.values.product(coef)
+        return _multiply_without_loss(self.values, self.norms, coef)
 
     def _make_operator(self, *, centred: bool) -> Operator:
         return DeviceOperator(self, centred=centred)
+
+
+def _multiply_without_loss(
+    values: KernelValues, norms: FloatArray, vector: FloatArray
+) -> FloatArray:
+    """``K vector`` as :func:`owasvm.rounding.product_without_loss` has it, on the device.
+
+    Matrix and vector are cut into slices of so few bits that products of slices, and sums of n of
+    them, are whole multiples of a unit below 2^53 of it: exact, in whatever order a device adds
+    them. What is left beyond the fourth slice is below the rounding of the result.
+    """
+    place, xp = values.place, values.place.xp
+    n_bits = (53 - int(np.ceil(np.log2(values.n_samples)))) // 2
+    # Scaled by powers of 2, so that no entry of the matrix of a definite kernel exceeds 1.
+    scales = np.exp2(np.ceil(np.log2(np.maximum(norms, _LEAST_NORM))))
+    scaled = vector * scales
+    size = float(np.exp2(np.ceil(np.log2(max(float(np.abs(scaled).max()), _LEAST_LIFT)))))
+    columns = xp.stack(_cut(place.send(scaled / size), n_bits, xp), axis=1)
+    inverse = place.send(1.0 / scales)
+    results = []
+    start = 0
+    for block in values.blocks():
+        stop = start + int(block.shape[0])
+        slices = _cut(block * inverse * inverse[start:stop, None], n_bits, xp)
+        # Slice k of the matrix with slice j of the vector: the last product takes what is left.
+        parts = [
+            place.fetch(one @ columns[:, : _N_SLICES - k]) for k, one in enumerate(slices[:-1])
+        ]
+        rests = [
+            place.fetch(one @ xp.sum(columns[:, _N_SLICES - k :], axis=1))
+            for k, one in enumerate(slices)
+        ]
+        terms = [column for part in parts for column in part.T]
+        results.append(_add_exactly([*terms, *rests]))
+        start = stop
+    return np.concatenate(results) * scales * size
+
+
+def _cut(values: Array, n_bits: int, xp: Any) -> list[Array]:
+    """Slices of `n_bits` bits each of numbers up to 1, and what is left of them."""
+    slices = []
+    for k in range(1, _N_SLICES + 1):
+        unit = 2.0 ** (k * n_bits)
+        slices.append(xp.round(values * unit) / unit)
+        values = values - slices[-1]
+    return [*slices, values]
+
+
+def _add_exactly(terms: list[FloatArray]) -> FloatArray:
+    """The sum of a few arrays, with the rounding errors of the sums added at the end."""
+    total, lost = np.zeros_like(terms[0]), np.zeros_like(terms[0])
+    for term in terms:
+        moved = total + term
+        rounded = moved - total
+        lost += (total - (moved - rounded)) + (term - rounded)
+        total = moved
+    return total + lost
 
 
 def move(known: GramSamples, place: Place) -> DeviceSamples:
@@ -353,14 +433,20 @@ class _Ties:
         self._factor = place.send(active.shrink[1 : sizes.size + 1] / squares)
 
     def apply(self, vector: Array) -> Array:
-        """``R vector``."""
+        """``R vector``, or R times a matrix.
+
+        Sums over blocks are differences of cumulated sums: good to the last digits of the largest
+        entries, which is enough for an iteration.
+        """
         if not self._any:
             return vector
-        xp, tied = self._xp, vector[self._first :]
-        sums = xp.take(xp.cumulative_sum(self._tie * tied, axis=0), self._last, axis=0)
-        along = xp.concat((sums[:1], sums[1:] - sums[:-1])) * self._factor
-        moved = tied - self._tie * xp.take(along, self._label, axis=0)
-        return xp.concat((vector[: self._first], moved))
+        xp = self._xp
+        head, tied = vector[: self._first, ...], vector[self._first :, ...]
+        shape = (-1, *(1,) * (vector.ndim - 1))
+        tie, factor = xp.reshape(self._tie, shape), xp.reshape(self._factor, shape)
+        sums = xp.take(xp.cumulative_sum(tie * tied, axis=0), self._last, axis=0)
+        along = factor * xp.concat((sums[:1, ...], sums[1:, ...] - sums[:-1, ...]))
+        return xp.concat((head, tied - tie * xp.take(along, self._label, axis=0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,11 +485,8 @@ class DeviceOperator(KernelOperator):
         # A factor stands beside its matrix.
         can_factorise = 2.0 * room <= place.free_memory
         linear, ones = place.send(rows_residual), place.send(active.ones)
-        matrix = self._values.between(samples, samples) if can_form else None
         if not can_factorise or (samples.size > _FACTORISE_UP_TO and self._may_iterate(active)):
-            multiply = (
-                self._values.products_among(samples) if matrix is None else matrix.__matmul__
-            )
+            multiply = self._values.products_among(samples, form=can_form)
             system = _System(self._make_product(multiply, active), linear, ones)
             z, intercept, converged = self._iterate(system, active)
             accepted = converged and abs(intercept) <= MAX_INTERCEPT_STEP
@@ -411,6 +494,7 @@ class DeviceOperator(KernelOperator):
                 reach = MAX_INTERCEPT_STEP
                 return place.fetch(z), min(max(intercept, -reach), reach)
             active.memory.factorises = not converged
+        matrix = self._values.between(samples, samples)
         return self._factorise(self._complete(matrix, active), linear, ones, active)
 
     def _may_iterate(self, active: ActiveSet) -> bool:
@@ -486,9 +570,7 @@ class DeviceOperator(KernelOperator):
         diagonal = (self._diagonal_of(active.samples) * active.root**2).sum()
         left = (diagonal - float(xp.sum(features * features))) / size
         shift = float(active.ridge + max(left, 0.0))
-        for rows, tie, shrink in _tied_parts(active, place):
-            part = features[rows, :]
-            features[rows, :] = part - tie @ (shrink[:, None] * (tie.T @ part))
+        features = _Ties(active, place).apply(features)
         inner = features.T @ features
         _lift_diagonal(inner, shift, place)
         reduced = _solve_lower(_factorise(inner, place), features.T, place)
