@@ -184,8 +184,11 @@ class HeldValues:
 class GaussianValues:
     r"""Values of a Gaussian kernel that are computed whenever they are asked for.
 
-    .. math:: -\gamma |x - z|^2 = \langle (\sqrt{2\gamma}\, x, -\gamma |x|^2, 1),
-        (\sqrt{2\gamma}\, z, 1, -\gamma |z|^2) \rangle
+    With :math:`s = \sqrt{2\gamma}\,(x - \text{mean})` and
+    :math:`t = \sqrt{2\gamma}\,(z - \text{mean})`,
+    :math:`-\gamma |x - z|^2 = \langle s, t \rangle - \tfrac12 |s|^2 - \tfrac12 |t|^2`.
+    Scaled samples are split into leading bits, so few that their inner products are exact, and the
+    rest, whose products are small: all that rounding leaves is that of the last additions.
 
     Parameters
     ----------
@@ -197,23 +200,31 @@ class GaussianValues:
 
     def __init__(self, X: Array, gamma: float) -> None:
         self.place = Place(X)
-        self.n_samples = int(X.shape[0])
+        self.n_samples, n_features = int(X.shape[0]), int(X.shape[1])
         xp = self.place.xp
         # A number of numpy would take the arrays of others for its own.
-        self._gamma = gamma = float(gamma)
-        self._X = X - xp.mean(X, axis=0)
-        squares = gamma * xp.sum(self._X * self._X, axis=1)[:, None]
-        ones = xp.ones_like(squares)
-        scaled = (2.0 * gamma) ** 0.5 * self._X
-        self._left = xp.concat((scaled, -squares, ones), axis=1)
-        self._right = xp.concat((scaled, ones, -squares), axis=1)
-        # A term takes part in the sum for its square and in that for the pair.
-        n_operations = 2 * int(X.shape[1]) + 12
-        error = 4.0 * accumulated(n_operations) * float(xp.max(squares))
+        self._gamma = float(gamma)
+        scaled = (2.0 * self._gamma) ** 0.5 * (X - xp.mean(X, axis=0))
+        largest = max(float(xp.max(xp.abs(scaled))), _LEAST_NORM)
+        n_bits = (53 - int(np.ceil(np.log2(n_features + 1)))) // 2
+        unit = float(np.exp2(np.ceil(np.log2(largest)) - n_bits))
+        self._leading = leading = xp.round(scaled / unit) * unit
+        rest = scaled - leading
+        self._left = xp.concat((leading, rest), axis=1)
+        self._right = xp.concat((rest, scaled), axis=1)
+        # Exact sums again, and small ones.
+        squares = xp.sum(leading * leading, axis=1) + xp.sum((leading + scaled) * rest, axis=1)
+        self._halves = 0.5 * squares
+        # In units of the largest half: entries that are off by 2 roundings change the exponent by
+        # 16 of them, halves are rounded twice, the additions of the exponent make 9. The root is
+        # common to all, as if gamma were another: K gamma |x - z|^2 never exceeds 1/e.
+        small = accumulated(2 * n_features) * n_features**0.5 * 2.0**-n_bits
+        error = (32.0 * UNIT + 8.0 * small) * float(xp.max(self._halves)) + 2.0 * UNIT
         self._by_differences = not error <= max(_GOOD_PRODUCTS, accumulated(self.n_samples))
         if self._by_differences:
-            # K gamma |x - z|^2 never exceeds 1/e, and such a distance is relatively exact.
-            error = accumulated(int(X.shape[1]) + 6)
+            # Such a distance is relatively exact.
+            error = accumulated(n_features + 6)
+            self._X = X
         self.error = error + _EXP_ROUNDINGS * UNIT
 
     def product(self, vector: FloatArray) -> FloatArray:
@@ -255,16 +266,22 @@ class GaussianValues:
 
     def _compute(self, rows: Array, columns: Array) -> Array:
         xp = self.place.xp
-        if not self._by_differences:
-            left = xp.take(self._left, rows, axis=0)
-            exponent = left @ xp.take(self._right, columns, axis=0).T
-            return xp.exp(xp.clip(exponent, max=0.0))
-        left, right = xp.take(self._X, rows, axis=0), xp.take(self._X, columns, axis=0)
-        distance = xp.zeros_like(left[:, :1] + right[:, 0])
-        for k in range(int(self._X.shape[1])):
-            difference = left[:, k : k + 1] - right[:, k]
-            distance += difference * difference
-        return xp.exp(-self._gamma * distance)
+        if self._by_differences:
+            left, right = xp.take(self._X, rows, axis=0), xp.take(self._X, columns, axis=0)
+            distance = xp.zeros_like(left[:, :1] + right[:, 0])
+            for k in range(int(left.shape[1])):
+                difference = left[:, k : k + 1] - right[:, k]
+                distance += difference * difference
+            return xp.exp(-self._gamma * distance)
+        pairs = ((self._leading, self._leading), (self._left, self._right))
+        exponent, rest = (
+            xp.take(left, rows, axis=0) @ xp.take(right, columns, axis=0).T
+            for left, right in pairs
+        )
+        exponent += rest
+        exponent -= xp.take(self._halves, rows, axis=0)[:, None]
+        exponent -= xp.take(self._halves, columns, axis=0)
+        return xp.exp(xp.clip(exponent, max=0.0))
 
     def hold(self) -> HeldValues:
         """All of them, computed once."""
