@@ -12,6 +12,7 @@ from owasvm.rounding import is_sparse
 from owasvm.samples._newton_kernels import centre_rows
 from owasvm.samples.operators import (
     ActiveSet,
+    Lifted,
     Vector,
     limit_intercept,
     solve_definite,
@@ -67,6 +68,17 @@ class FeatureOperator:
 
     def complete(self, vector: Vector) -> None:
         vector.scores = self._scores(vector.weight)
+
+    def rows_in_memory(self) -> FloatArray | None:
+        if is_sparse(self.features):
+            return None
+        return np.asarray(self.features, dtype=np.float64)
+
+    def can_lift(self) -> bool:
+        return False
+
+    def lift(self, diagonal: FloatArray) -> Lifted:
+        raise NotImplementedError("Features have systems of their own size.")
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         rows = self.features[active.samples]

@@ -23,7 +23,9 @@ from owasvm.rounding import (
     sum_with_error,
 )
 from owasvm.samples.base import Evaluation, Samples
+from owasvm.samples.feature_operator import FeatureOperator
 from owasvm.samples.kernel_operators import GramOperator, KernelOperator
+from owasvm.samples.low_rank import factorise
 from owasvm.samples.operators import Operator
 from owasvm.samples.principal import GramAxes, PrincipalAxes
 
@@ -41,6 +43,11 @@ _RANK_TOLERANCE = 1e-14
 # Rounding of the shifts of an anchored kernel, which are computed with more digits and rounded.
 _SHIFT_ROUNDINGS = 4 if np.finfo(np.longdouble).eps < 1e-18 else 1000
 _CONSTANT_ROUNDINGS = 100
+
+
+# Steps from a factor of the kernel matrix cost less as long as it has fewer columns than the
+# samples over this.
+_RANK_DIVISOR = 3
 
 
 class KernelSamples(ABC):
@@ -304,4 +311,8 @@ class GramSamples(KernelSamples):
         return np.asarray(self._linear_rows.T @ coef).ravel()
 
     def _make_operator(self, *, centred: bool) -> Operator:
+        if self.is_definite:
+            rows = factorise(self.gram, self.n_samples // _RANK_DIVISOR)
+            if rows is not None:
+                return FeatureOperator(rows, centred=centred)
         return GramOperator(self.gram, centred=centred)

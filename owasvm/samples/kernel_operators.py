@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from owasvm.samples._newton_kernels import (
     add_gram_rows,
@@ -14,7 +15,13 @@ from owasvm.samples._newton_kernels import (
     gram_product,
     projected_conjugate_gradients,
 )
-from owasvm.samples.operators import MAX_INTERCEPT_STEP, ActiveSet, Vector, solve_dual
+from owasvm.samples.operators import (
+    MAX_INTERCEPT_STEP,
+    ActiveSet,
+    Lifted,
+    Vector,
+    solve_dual,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -89,6 +96,15 @@ class KernelOperator:
     def complete(self, vector: Vector) -> None:
         """Nothing to do: scores are never left empty here."""
 
+    def rows_in_memory(self) -> FloatArray | None:
+        return None
+
+    def can_lift(self) -> bool:
+        return False
+
+    def lift(self, diagonal: FloatArray) -> Lifted:
+        raise NotImplementedError("Kernel values that are not in memory are not factorised.")
+
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples = active.samples
         rows = self._samples.rows(samples) - self.means - self.means[samples][:, np.newaxis]
@@ -103,6 +119,20 @@ class KernelOperator:
         coef = residual.coef.copy()
         coef[samples] += change
         return Vector(coef, residual.scores + change @ rows), intercept
+
+
+class _Factor:
+    """A Cholesky factor in memory."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1)
+        self._factor = factor if info == 0 else np.full_like(factor, np.nan)
+
+    def solve_half(self, columns: FloatArray) -> FloatArray:
+        return np.asarray(dtrtrs(self._factor, columns, lower=1)[0])
+
+    def solve_rest(self, vector: FloatArray) -> FloatArray:
+        return np.asarray(dtrtrs(self._factor, vector, lower=1, trans=1)[0])
 
 
 class GramOperator(KernelOperator):
@@ -131,6 +161,15 @@ class GramOperator(KernelOperator):
         scores = residual.scores.copy()
         add_gram_rows(self.gram, self.means, samples, change, scores)
         return Vector(coef, scores), intercept
+
+    def can_lift(self) -> bool:
+        return True
+
+    def lift(self, diagonal: FloatArray) -> Lifted:
+        matrix = self.gram - self.means
+        matrix -= self.means[:, np.newaxis]
+        matrix[np.diag_indices(self.n_samples)] += diagonal
+        return _Factor(matrix)
 
     def _block(self, active: ActiveSet) -> tuple[Any, ...]:
         """Arguments that describe the matrix ``B B' + ridge I`` to the kernels."""

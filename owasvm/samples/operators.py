@@ -158,6 +158,25 @@ class Operator(Protocol):
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         """The step (h, db); may reuse the arrays of `residual`."""
 
+    def rows_in_memory(self) -> FloatArray | None:
+        """The (centred) samples themselves, where they are dense and have few features."""
+
+    def can_lift(self) -> bool:
+        """Whether :meth:`lift` is at hand."""
+
+    def lift(self, diagonal: FloatArray) -> Lifted:
+        """The (centred) kernel matrix with something added to its diagonal, factorised."""
+
+
+class Lifted(Protocol):
+    """``diag(lift) + K = R'R`` of the (centred) kernel matrix K, factorised."""
+
+    def solve_half(self, columns: FloatArray) -> FloatArray:
+        """``R'^-1 columns``."""
+
+    def solve_rest(self, vector: FloatArray) -> FloatArray:
+        """``R^-1 vector``."""
+
 
 def solve_definite(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
     """Solve for the rows of `rhs`; overwrites `matrix`, symmetric positive definite.

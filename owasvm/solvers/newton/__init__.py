@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from owasvm.solvers.newton.core import (
     minimise,
     start_from,
 )
+from owasvm.solvers.newton.rescue import Rescue
 from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
 from owasvm.solvers.newton.tuning import DEFAULT, Tuning
 
@@ -57,9 +60,10 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     iterate = start
     build_time = clock.elapsed
     rule = StoppingRule(problem, task, settings.tol)
+    rescue = Rescue(problem, task, settings.tol)
     status = Status.ITERATION_LIMIT
     try:
-        for iterate in iterates(task, start):
+        for iterate in _all_iterates(task, start, rescue, clock):
             if rule.is_satisfied(iterate):
                 break
             if rule.is_hopeless or not math.isfinite(iterate.objective):
@@ -94,6 +98,21 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
             "factorises": task.memory.factorises,
         },
     )
+
+
+def _all_iterates(
+    task: ConvexTask, start: Iterate, rescue: Rescue, clock: Clock
+) -> Iterator[Iterate]:
+    """Newton iterates; where they are too slow those of the rescue, and Newton's from there."""
+    last = start
+    for last in iterates(task, start):
+        yield last
+        if rescue.is_due(last):
+            break
+    for rescued in rescue.iterates(last, clock):
+        yield rescued
+        last = replace(rescued, is_final=False)
+    yield from iterates(task, last)
 
 
 def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool:

@@ -124,7 +124,8 @@ class Iterate:
 
     ``dual`` is the point alpha(w, b) of P, ``slack`` is ``margin - y f``. ``gap`` is
     ``P(w, b) - L(alpha; b)``: the Fenchel gap of the loss plus half the squared distance of w to
-    ``w_alpha``; it bounds the error up to what ``y'alpha != 0`` hides.
+    ``w_alpha``; it bounds the error up to what ``y'alpha != 0`` hides. ``n_active`` samples were
+    in the last Newton system. ``is_final`` marks a point that no step will improve on.
     """
 
     w: Vector
@@ -135,6 +136,8 @@ class Iterate:
     objective: float = np.inf
     gap: float = np.inf
     n_iter: int = 0
+    n_active: int = 0
+    is_final: bool = False
 
 
 @dataclass
@@ -295,6 +298,7 @@ def _newton_direction(
 ) -> _Direction:
     """The Newton step of the augmented Lagrangian at the iterate."""
     samples, offsets = list_active(point.block, point.n_blocks)
+    iterate.n_active = samples.size
     free = task.fixed_intercept is None
     if samples.size == 0:
         task.operator.complete(residual)

@@ -114,7 +114,7 @@ class StoppingRule:
         estimate = iterate.gap / max(1.0, abs(iterate.objective))
         # At rounding level a smaller penalty may still help where a smaller estimate cannot.
         cooled = estimate <= ROUNDING and iterate.penalty != self._judged_at
-        if estimate <= self._judge_below or cooled:
+        if estimate <= self._judge_below or cooled or iterate.is_final:
             self._judge(iterate, estimate)
         if self._satisfied_at is None:
             return False

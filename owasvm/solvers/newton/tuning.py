@@ -58,6 +58,17 @@ class Tuning:
     loosest_system: float = 1e-4
     tightest_system: float = 1e-9
 
+    # -- rescue -------------------------------------------------------------------------------
+    # The interior point method takes over when Newton steps have done this share of the work that
+    # it is expected to do,
+    rescue_share: float = 0.5
+    # so many times as much once the gap is below so many times the tolerance, or where its levels
+    # would be too coarse to prove it,
+    more_patience: float = 4.0
+    nearly_done: float = 30.0
+    # or after so many steps, twice as many near the end.
+    rescue_steps: int = 250
+
     # -- certificates -------------------------------------------------------------------------
     # The exact intercept is searched for once the gap without it is so many times the tolerance:
     # a search costs as much as a step, and gains less than that (0, 0 %).

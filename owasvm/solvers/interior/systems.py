@@ -1,0 +1,153 @@
+r"""The linear systems of the interior point method.
+
+With ``D`` the weights of the pairs, ``d`` and ``h`` their sums over levels and samples (``h`` with
+the curvature of the bounds on the levels), a step solves
+
+.. math::
+
+    \Delta a = d \Delta u - D \Delta t + k, \qquad
+    h \Delta t = D^T \Delta u + g, \qquad
+    \Delta u = -Y (\Phi \Delta w + \Delta b), \qquad
+    \Delta w = \Phi^T Y (a + \Delta a) - w, \qquad
+    y^T (a + \Delta a) = 0 .
+
+Few features solve for w, kernels for a.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.samples import Operator
+from owasvm.samples.operators import Lifted, solve_definite
+
+FloatArray = NDArray[np.float64]
+
+__all__ = ["FeatureSystem", "KernelSystem", "Move", "System"]
+
+
+class Move(NamedTuple):
+    """Steps of w (in the system's own coordinates), slacks, levels and intercept."""
+
+    w: FloatArray
+    slack: FloatArray
+    level: FloatArray
+    intercept: float
+
+
+class System(Protocol):
+    """Holds w and solves for steps."""
+
+    def begin(self, dual: FloatArray) -> float:
+        """Take note of the current point; the squared distance of w to the one of `dual`."""
+
+    def factorise(self, weight: FloatArray, by_sample: FloatArray, by_level: FloatArray) -> None:
+        """Prepare for steps with given weights."""
+
+    def solve(self, by_sample: FloatArray, by_level: FloatArray) -> Move:
+        """The step for right-hand sides k and g."""
+
+    def advance(self, step: float, move: Move) -> None:
+        """Move w."""
+
+
+class FeatureSystem:
+    """w by its entries, for samples with few (centred) features."""
+
+    def __init__(self, rows: FloatArray, y: FloatArray) -> None:
+        self._rows = rows * y[:, np.newaxis]
+        self._y = y
+        self._w = np.zeros(rows.shape[1])
+
+    def begin(self, dual: FloatArray) -> float:
+        self._residual = self._w - dual @ self._rows
+        self._imbalance = -float(self._y @ dual)
+        return float(self._residual @ self._residual)
+
+    def factorise(self, weight: FloatArray, by_sample: FloatArray, by_level: FloatArray) -> None:
+        rows, size = self._rows, self._w.size
+        self._weight, self._by_sample, self._by_level = weight, by_sample, by_level
+        coupled = rows.T @ weight
+        matrix = np.empty((size + 1, size + 1))
+        scaled = rows * np.sqrt(by_sample)[:, np.newaxis]
+        matrix[:size, :size] = scaled.T @ scaled - (coupled / by_level) @ coupled.T
+        matrix[np.arange(size), np.arange(size)] += 1.0
+        border = self._curve(self._y)
+        matrix[:size, size] = matrix[size, :size] = border @ rows
+        matrix[size, size] = float(self._y @ border)
+        inverse_scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
+        self._scale = inverse_scale
+        self._matrix = matrix * inverse_scale[:, np.newaxis] * inverse_scale
+
+    def _curve(self, vector: FloatArray) -> FloatArray:
+        pulled = (vector @ self._weight) / self._by_level
+        return self._by_sample * vector - self._weight @ pulled
+
+    def solve(self, by_sample: FloatArray, by_level: FloatArray) -> Move:
+        constant = by_sample - self._weight @ (by_level / self._by_level)
+        side = np.append(
+            constant @ self._rows - self._residual,
+            float(self._y @ constant) - self._imbalance,
+        )
+        solved = solve_definite(self._matrix.copy(), (self._scale * side)[None])[0] * self._scale
+        w, intercept = solved[:-1], float(solved[-1])
+        slack = -(self._rows @ w + intercept * self._y)
+        level = (slack @ self._weight + by_level) / self._by_level
+        return Move(w, slack, level, intercept)
+
+    def advance(self, step: float, move: Move) -> None:
+        self._w += step * move.w
+
+
+class KernelSystem:
+    """w by its coefficients, for samples known by their (centred) kernel."""
+
+    def __init__(self, operator: Operator, y: FloatArray) -> None:
+        self._operator = operator
+        self._y = y
+        self._coef = np.zeros(y.size)
+
+    def _product(self, dual: FloatArray) -> FloatArray:
+        """``Y K Y dual``."""
+        return self._y * self._operator.vector(self._y * dual).scores
+
+    def begin(self, dual: FloatArray) -> float:
+        self._lacking = self._coef - dual
+        self._pull = self._product(self._lacking)
+        self._imbalance = float(self._y @ dual)
+        return max(float(self._lacking @ self._pull), 0.0)
+
+    def factorise(self, weight: FloatArray, by_sample: FloatArray, by_level: FloatArray) -> None:
+        y = self._y
+        self._inverse = 1.0 / np.maximum(by_sample, 1e-280)
+        self._lifted: Lifted = self._operator.lift(self._inverse)
+        self._shares = weight * self._inverse[:, np.newaxis]
+        columns = np.empty((y.size, by_level.size + 1))
+        columns[:, :-1] = self._shares * y[:, np.newaxis]
+        columns[:, -1] = 1.0
+        self._half = self._lifted.solve_half(columns)
+        matrix = self._half.T @ self._half
+        size = by_level.size
+        matrix[:size, :size] -= weight.T @ self._shares
+        matrix[np.arange(size), np.arange(size)] += by_level
+        self._scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
+        self._matrix = matrix * self._scale[:, np.newaxis] * self._scale
+
+    def solve(self, by_sample: FloatArray, by_level: FloatArray) -> Move:
+        side = by_sample * self._inverse + self._pull
+        half = self._lifted.solve_half((self._y * side)[:, np.newaxis])[:, 0]
+        small = half @ self._half
+        small[:-1] += by_level - by_sample @ self._shares
+        small[-1] += self._imbalance
+        solved = solve_definite(self._matrix.copy(), (self._scale * small)[None])[0] * self._scale
+        level, intercept = solved[:-1], float(solved[-1])
+        change = self._y * self._lifted.solve_rest(half - self._half @ solved)
+        coef = change - self._lacking
+        slack = -self._product(coef) - intercept * self._y
+        return Move(coef, slack, level, intercept)
+
+    def advance(self, step: float, move: Move) -> None:
+        self._coef += step * move.w

@@ -1,0 +1,146 @@
+"""When Newton steps take too long, an interior point method over groups of ranks takes over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.costs import Costs
+from owasvm.losses import RankedHinge
+from owasvm.problem import OWAProblem
+from owasvm.solvers import interior
+from owasvm.solvers.clock import Clock
+from owasvm.solvers.newton.core import ConvexTask, Iterate
+
+FloatArray = NDArray[np.float64]
+
+__all__ = ["Rescue"]
+
+logger = logging.getLogger(__name__)
+
+# Iterations to expect of the interior point method.
+_EXPECTED_ITERATIONS = 40
+# It keeps about ten numbers per pair of a sample and a level.
+_MAX_PAIRS = 20_000_000
+# Share of the tolerance that the levels may cost, and that is left to the iterations.
+_LEVEL_SHARE = 0.25
+_ITERATION_SHARE = 0.4
+_MAX_ROUNDS = 2
+# Levels that turn out to be too coarse are chosen anew for this share of the loss.
+_FINER = 0.3
+# Where more levels than these would be needed Newton steps finish what few levels have begun.
+_MOST_LEVELS = 64
+_MOST_LEVELS_SHARE = 0.15
+# Levels to expect, at least.
+_FIRST_LEVELS = 24
+
+
+class Rescue:
+    """Watches how much work Newton steps do, and offers another way when it is too much.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        The problem.
+    task : ConvexTask
+        As the Newton method sees it.
+    tol : float
+        Relative gap to prove.
+    """
+
+    def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float) -> None:
+        self._costs: Costs = problem.costs
+        self._task = task
+        self._tol = tol
+        self._spent = 0.0
+        self._seen = 0
+        self._patience = task.tuning.rescue_share
+        operator = task.operator
+        self._rows = None
+        self._limit = np.inf
+        n_samples = problem.n_samples
+        if not isinstance(task.loss, RankedHinge) or n_samples * _FIRST_LEVELS > _MAX_PAIRS:
+            return
+        self._rows = operator.rows_in_memory()
+        if self._rows is not None and self._rows.shape[1] <= n_samples:
+            width = self._rows.shape[1] + 2.0 * _FIRST_LEVELS
+            self._limit = _EXPECTED_ITERATIONS * n_samples * width**2
+        elif operator.can_lift():
+            self._limit = _EXPECTED_ITERATIONS * n_samples**3 / 3.0
+
+    def is_due(self, iterate: Iterate) -> bool:
+        """Whether Newton steps have cost as much as the other way would."""
+        if iterate.n_iter > self._seen:
+            size = float(iterate.n_active)
+            n_samples = self._task.operator.n_samples
+            if self._rows is None:
+                work = size**3 / 3.0 + 4.0 * n_samples**2
+            else:
+                width = self._rows.shape[1]
+                work = size * width * min(size, width) + 4.0 * n_samples * width
+            self._spent += work * (iterate.n_iter - self._seen)
+            self._seen = iterate.n_iter
+        tuning = self._task.tuning
+        patience, latest = self._patience, tuning.rescue_steps
+        if iterate.gap <= tuning.nearly_done * self._tol * max(1.0, abs(iterate.objective)):
+            patience *= tuning.more_patience
+            latest *= 2
+        late = iterate.n_iter >= latest and np.isfinite(self._limit)
+        if not late and self._spent <= patience * self._limit:
+            return False
+        if not late and self._patience == tuning.rescue_share:
+            stairs, allowed = self._choose_levels(iterate.slack, iterate.objective, _LEVEL_SHARE)
+            if stairs.loss > allowed:
+                self._patience *= tuning.more_patience
+                return False
+        self._limit = np.inf
+        return True
+
+    def _choose_levels(
+        self, slack: FloatArray, objective: float, share: float
+    ) -> tuple[interior.Staircase, float]:
+        """Levels of cost, and what they were allowed to lose."""
+        allowed = share * self._tol * max(1.0, abs(objective))
+        most = max(_MOST_LEVELS, int(_MOST_LEVELS_SHARE * slack.size))
+        most = min(most, _MAX_PAIRS // slack.size)
+        return interior.choose_groups(self._costs, slack, allowed, most), allowed
+
+    def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
+        """Points of the dual set, of finer and finer levels."""
+        task, costs = self._task, self._costs
+        n_iter = iterate.n_iter
+        slack, objective, share = iterate.slack, iterate.objective, _LEVEL_SHARE
+        for _ in range(_MAX_ROUNDS):
+            stairs, allowed = self._choose_levels(slack, objective, share)
+            if self._rows is None:
+                system: interior.System = interior.KernelSystem(task.operator, task.y)
+            else:
+                system = interior.FeatureSystem(self._rows, task.y)
+            accuracy = max(_ITERATION_SHARE * self._tol, 1e-12)
+            point = interior.minimise(system, task.y, costs.sample_weight, stairs, accuracy, clock)
+            if not np.isfinite(point.gap):
+                return
+            n_iter += point.n_iter
+            logger.debug(
+                "%d levels, %d iterations, gap %.1e", stairs.jump.size, point.n_iter, point.gap
+            )
+            w = task.operator.vector(task.target(np.maximum(point.dual, 0.0)))
+            slack = point.slack
+            objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
+            yield Iterate(
+                w=w,
+                intercept=point.intercept,
+                dual=np.maximum(point.dual, 0.0),
+                penalty=iterate.penalty,
+                slack=slack,
+                objective=objective,
+                gap=point.gap * max(1.0, abs(objective)),
+                n_iter=n_iter,
+                is_final=True,
+            )
+            if clock.expired or stairs.loss > allowed or point.gap > 2.0 * accuracy:
+                return
+            share *= _FINER
