@@ -143,7 +143,12 @@ class GramOperator(KernelOperator):
         super().__init__(_Matrix(self.gram), centred=centred)
 
     def vector(self, coef: FloatArray) -> Vector:
-        return Vector(coef, gram_product(self.gram, self.means, coef))
+        support = np.flatnonzero(coef)
+        if 2 * support.size > self.n_samples:
+            return Vector(coef, gram_product(self.gram, self.means, coef))
+        scores = np.zeros(self.n_samples)
+        add_gram_rows(self.gram, self.means, support, coef[support], scores)
+        return Vector(coef, scores)
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples = active.samples

@@ -92,6 +92,8 @@ class StoppingRule:
         self._judged_at = np.nan
         self._satisfied_at: int | None = None
         self._is_polished = False
+        self._polished_below = 0.0
+        self._last_step = 0
         self._polish = problem.n_samples <= task.tuning.polish_samples
         self._cheapest: Certificate | None = None
         self._floor = -np.inf
@@ -114,12 +116,14 @@ class StoppingRule:
         estimate = iterate.gap / max(1.0, abs(iterate.objective))
         # At rounding level a smaller penalty may still help where a smaller estimate cannot.
         cooled = estimate <= ROUNDING and iterate.penalty != self._judged_at
-        if estimate <= self._judge_below or cooled or iterate.is_final:
-            self._judge(iterate, estimate)
         if self._satisfied_at is None:
+            if estimate <= self._judge_below or cooled or iterate.is_final:
+                self._judge(iterate, estimate)
+            return self._is_polished
+        if estimate > self._polished_below and iterate.n_iter < self._last_step:
             return False
-        patience = self._task.tuning.polish_steps
-        return self._is_polished or iterate.n_iter >= self._satisfied_at + patience
+        self._judge(iterate, estimate)
+        return True
 
     def _judge(self, iterate: Iterate, estimate: float) -> None:
         """Ask for certificates, and decide when to ask again."""
@@ -140,22 +144,23 @@ class StoppingRule:
                 other, best = self._consider(iterate.dual, iterate, classifier)
                 gap = min(gap, other)
         if gap <= self._tol:
-            if not polishing:
-                self._satisfied_at = iterate.n_iter
-            self._judge_below = 0.1 * estimate
+            self._satisfied_at = iterate.n_iter
+            self._plan_polish(best, iterate.n_iter)
         else:
             self._judge_below = estimate * min(max(self._tol / gap, 0.1), 0.7)
             self._n_limited += int(self.is_limited)
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
             self._n_idle = self._n_idle + 1 if idle else 0
-        self._is_polished = self._needs_no_polish(best)
 
-    def _needs_no_polish(self, best: Certificate) -> bool:
+    def _plan_polish(self, best: Certificate, n_iter: int) -> None:
+        """Decide how much further to go."""
         charged = best.rounding / max(1.0, abs(best.objective))
-        enough = max(_POLISHED_GAP, _ROUNDING_SHARE * charged)
-        finished = self._self_proven and best.computed_gap <= enough
+        self._polished_below = max(_POLISHED_GAP, _ROUNDING_SHARE * charged)
+        finished = self._self_proven and best.computed_gap <= self._polished_below
         # Where w = 0 is best, coefficients that prove it take some steps more.
-        return (finished or not self._polish) and not best.is_worse_than_nothing
+        self._is_polished = (finished or not self._polish) and not best.is_worse_than_nothing
+        share = self._task.tuning.polish_share
+        self._last_step = n_iter + max(int(share * n_iter), 1)
 
     def _consider(
         self,
