@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -30,7 +31,8 @@ GAMMA = 0.7
 
 
 def _torch_array(X: Any) -> Any:
-    return pytest.importorskip("torch").asarray(np.asarray(X), dtype=None)
+    torch = pytest.importorskip("torch")
+    return torch.asarray(np.asarray(X), device="cuda" if torch.cuda.is_available() else "cpu")
 
 
 LIBRARIES = {
@@ -154,13 +156,12 @@ def test_blocks_have_a_power_of_two_of_rows(monkeypatch):
 # -- Newton steps -----------------------------------------------------------------------------
 
 
-def _make_active(rng: np.random.Generator, y: Any, *, free: bool, weighted: bool) -> ActiveSet:
+def _make_active(rng: np.random.Generator, y: Any, **changes: Any) -> ActiveSet:
     n_samples = y.size
     sizes = np.array([25, 12, 2, 2, 3, 5, 9])
     samples = rng.permutation(n_samples)[: sizes.sum()]
-    mass = rng.uniform(0.5, 3.0, size=samples.size) if weighted else np.ones(samples.size)
-    root = np.sqrt(mass)
-    return ActiveSet(
+    root = changes.pop("root", np.ones(samples.size))
+    active = ActiveSet(
         samples=samples,
         offsets=np.concatenate(([0], np.cumsum(sizes))),
         shrink=np.concatenate(([0.0], rng.uniform(0.5, 1.0, size=sizes.size - 1))),
@@ -168,17 +169,32 @@ def _make_active(rng: np.random.Generator, y: Any, *, free: bool, weighted: bool
         tie=y[samples] * root,
         ridge=0.05,
         imbalance=0.3,
-        free=free,
+        free=True,
         accuracy=1e-11,
         memory=Memory(),
     )
+    return replace(active, **changes)
 
 
-@pytest.mark.parametrize(("free", "weighted"), [(True, False), (True, True), (False, True)])
-def test_newton_steps_are_those_of_a_matrix_in_memory(send, way, free, weighted):
+ACTIVE = {
+    "plain": {},
+    "weighted": {"root": np.linspace(0.7, 1.8, 58)},
+    "fixed intercept": {"free": False, "root": np.linspace(1.8, 0.7, 58)},
+    "far intercept": {"imbalance": -500.0},
+    # Blocks of one class each.
+    "no resistance": {
+        "offsets": np.array([0, 0, 30, 58]),
+        "shrink": np.ones(3),
+        "tie": np.repeat([1.0, -1.0], [30, 28]),
+    },
+}
+
+
+@pytest.mark.parametrize("changes", ACTIVE.values(), ids=ACTIVE.keys())
+def test_newton_steps_are_those_of_a_matrix_in_memory(send, way, changes):
     X, y = _make(90)
     rng = np.random.default_rng(3)
-    active = _make_active(rng, y, free=free, weighted=weighted)
+    active = _make_active(rng, y, **changes)
     there = DeviceSamples.of_gaussian(send(X), GAMMA, hold=way != "computed")
     here = prepare(X, Kernel("rbf", gamma=GAMMA))
     operator, expected = there.operator(), KernelOperator(here)
@@ -198,7 +214,7 @@ def test_an_iteration_that_fails_is_followed_by_a_factorisation(send, monkeypatc
     monkeypatch.setattr(device, "_MAX_PRODUCTS", 2)
     X, y = _make(90)
     rng = np.random.default_rng(3)
-    active = _make_active(rng, y, free=True, weighted=False)
+    active = _make_active(rng, y)
     operator = DeviceSamples.of_gaussian(send(X), GAMMA).operator()
     expected = KernelOperator(prepare(X, Kernel("rbf", gamma=GAMMA)))
     residual = expected.vector(rng.normal(size=y.size))

@@ -15,7 +15,7 @@ multiplications, so they hold on a device as they do here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -502,24 +502,28 @@ class DeviceOperator(KernelOperator):
         # A factor stands beside its matrix.
         can_factorise = 2.0 * room <= place.free_memory
         linear, ones = place.send(rows_residual), place.send(active.ones)
-        if not can_factorise or (samples.size > _FACTORISE_UP_TO and self._may_iterate(active)):
-            multiply = self._values.products_among(samples, form=can_form)
-            system = _System(self._make_product(multiply, active), linear, ones)
-            z, intercept, converged = self._iterate(system, active)
-            accepted = converged and abs(intercept) <= MAX_INTERCEPT_STEP
-            if accepted or not can_factorise:
-                reach = MAX_INTERCEPT_STEP
-                return place.fetch(z), min(max(intercept, -reach), reach)
-            active.memory.factorises = not converged
-        matrix = self._values.between(samples, samples)
-        return self._factorise(self._complete(matrix, active), linear, ones, active)
-
-    def _may_iterate(self, active: ActiveSet) -> bool:
-        return not active.memory.factorises and active.free and self._is_held(active)
-
-    def _is_held(self, active: ActiveSet) -> bool:
-        """Whether the intercept is free, and the active samples resist it."""
-        return active.free and bool(active.ones @ active.ones > 1e-16 * active.samples.size)
+        is_small = samples.size <= _FACTORISE_UP_TO
+        if can_factorise and (is_small or active.memory.factorises or not active.free):
+            return self._factorise(linear, ones, active)
+        multiply = self._values.products_among(samples, form=can_form)
+        system = _System(self._make_product(multiply, active), linear, ones)
+        # Tied blocks of one class each: nothing resists the intercept.
+        is_held = active.free and bool(active.ones @ active.ones > 1e-16 * samples.size)
+        if is_held:
+            z, intercept, converged = self._iterate(system, active, bound=True)
+            accepted = converged or not can_factorise
+            if accepted and abs(intercept) <= MAX_INTERCEPT_STEP:
+                return place.fetch(z), intercept
+            active.memory.factorises = can_factorise and not converged
+        else:
+            intercept = active.imbalance if active.free else 0.0
+        if can_factorise:
+            # The matrix of the iteration leaves before another one comes.
+            del multiply, system
+            return self._factorise(linear, ones, active)
+        intercept = float(np.sign(intercept)) * MAX_INTERCEPT_STEP
+        z, _, _ = self._iterate(replace(system, linear=linear + intercept * ones), active)
+        return place.fetch(z), intercept
 
     def _make_product(
         self, multiply: Callable[[Array], Array], active: ActiveSet
@@ -601,30 +605,31 @@ class DeviceOperator(KernelOperator):
     def _diagonal_of(self, samples: IntArray) -> FloatArray:
         return self._samples.diagonal[samples] - 2.0 * self.means[samples]
 
-    def _iterate(self, system: _System, active: ActiveSet) -> tuple[Array, float, bool]:
+    def _iterate(
+        self, system: _System, active: ActiveSet, *, bound: bool = False
+    ) -> tuple[Array, float, bool]:
         """The step by preconditioned conjugate gradients.
 
-        Minimises ``1/2 z'Mz + linear'z``, subject to ``ones'z = -imbalance`` if the intercept is
-        free. Returns z, the step of the intercept and whether the residual is small enough.
+        Minimises ``1/2 z'Mz + linear'z``, subject to ``ones'z = -imbalance`` if `bound`. Returns
+        z, the step of the intercept and whether the residual is small enough.
         """
         precondition = self._precondition(active)
         linear, ones = system.linear, system.ones
-        is_held = self._is_held(active)
-        squared_length = float(ones @ ones) if is_held else 1.0
+        squared_length = float(ones @ ones) if bound else 1.0
         raised = precondition(ones)
-        resisting = ones @ raised if is_held else 1.0
+        resisting = ones @ raised if bound else 1.0
 
         def split(vector: Array) -> tuple[Array, Array]:
             """A residual without what a step of the intercept takes away, and that step."""
             along = (ones @ vector) / squared_length
-            return (vector - along * ones, along) if is_held else (vector, 0.0 * along)
+            return (vector - along * ones, along) if bound else (vector, 0.0 * along)
 
         def lower(vector: Array) -> Array:
             """The preconditioned residual, along the constraint."""
             found = precondition(vector)
-            return found - ((ones @ found) / resisting) * raised if is_held else found
+            return found - ((ones @ found) / resisting) * raised if bound else found
 
-        z = float(-active.imbalance / squared_length) * ones if is_held else 0.0 * ones
+        z = float(-active.imbalance / squared_length) * ones if bound else 0.0 * ones
         residual, intercept = split(-linear - system.multiply(z))
         known, _ = split(linear)
         size = float(residual @ residual)
@@ -647,11 +652,11 @@ class DeviceOperator(KernelOperator):
         return z, float(intercept), size <= goal
 
     def _factorise(
-        self, matrix: Array, linear: Array, ones: Array, active: ActiveSet
+        self, linear: Array, ones: Array, active: ActiveSet
     ) -> tuple[FloatArray, float]:
         """The step by a Cholesky factorisation."""
-        place = self._place
-        factor = _factorise(matrix, place)
+        place, samples = self._place, active.samples
+        factor = _factorise(self._complete(self._values.between(samples, samples), active), place)
         sides = place.xp.stack((linear, ones), axis=1)
         solved = place.fetch(_solve_with(factor, sides, place))
         if not active.free:
