@@ -88,7 +88,6 @@ class Stopwatch:
 
 def run(case: Case, arguments: argparse.Namespace, *, quiet: bool = False) -> dict[str, Any]:
     """Solve one case and say how it went."""
-    from owasvm.extras import open_device
     from owasvm.kernels import Kernel, resolve_gamma
     from owasvm.problem import OWAProblem, RankCosts
     from owasvm.samples.device import DeviceSamples, Place
@@ -96,7 +95,7 @@ def run(case: Case, arguments: argparse.Namespace, *, quiet: bool = False) -> di
 
     X, y = make_board(case.n_samples, arguments.noise)
     kernel = Kernel("rbf", gamma=resolve_gamma("scale", X))
-    place = Place(open_device(arguments.device))
+    place = Place(open_array(arguments))
     wait, peak = _cuda(arguments.device)
     last = [0.0]
 
@@ -137,6 +136,17 @@ def run(case: Case, arguments: argparse.Namespace, *, quiet: bool = False) -> di
     }
 
 
+def open_array(arguments: argparse.Namespace) -> Any:
+    """A first array on the device, of torch or of CuPy."""
+    if arguments.library == "cupy":
+        import cupy
+
+        return cupy.zeros(1)
+    from owasvm.extras import open_device
+
+    return open_device(arguments.device)
+
+
 def _cuda(device: str) -> tuple[Callable[[], None], Callable[[], float]]:
     """How to wait for a device, and its peak memory."""
     import torch
@@ -169,6 +179,7 @@ def run_alone(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
         "case": name,
         **asdict(case),
         "noise": arguments.noise,
+        "library": arguments.library,
         "landmarks": arguments.landmarks,
         "factorise_up_to": arguments.factorise_up_to,
         **found,
@@ -196,6 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", choices=[[], *CASES], help=", ".join(CASES))
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--library", default="torch", choices=["torch", "cupy"])
     parser.add_argument("--noise", type=float, default=1.0, help="size of the noise features")
     parser.add_argument("--landmarks", type=int, default=1024)
     parser.add_argument("--factorise-up-to", type=int, default=8192)
