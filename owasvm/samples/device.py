@@ -53,9 +53,9 @@ _EXP_ROUNDINGS = 8
 # Distances come from products of centred samples if they are off by less than this, or by less
 # than sums over all samples are: differences take a pass over all pairs for every feature.
 _GOOD_PRODUCTS = 1e-13
-# Up to so many active samples a factorisation costs less than a few dozen products (estimated for
-# an H200: 15 ms).
-_FACTORISE_UP_TO = 8192
+# Up to so many active samples a factorisation costs less than a few dozen products (on an H200: 30
+# against 50 ms).
+_FACTORISE_UP_TO = 14_000
 # Products with the whole Gram matrix cost less than a copy of a larger part of it.
 _WORTH_A_COPY = 0.8
 # Samples behind the preconditioner.
@@ -154,12 +154,7 @@ class HeldValues:
 
     def between(self, rows: IntArray, columns: IntArray) -> Array:
         place = self.place
-        take, chosen = place.xp.take, place.send(columns)
-        values = place.empty(rows.size, columns.size)
-        for part in _slices(rows.size, self.n_samples):
-            index = place.send(rows[part])
-            values[part, :] = take(take(self._gram, index, axis=0), chosen, axis=1)
-        return values
+        return self._gram[place.send(rows)[:, None], place.send(columns)[None, :]]
 
     def blocks(self) -> Iterator[Array]:
         for part in _slices(self.n_samples, self.n_samples):
@@ -184,11 +179,15 @@ class HeldValues:
 class GaussianValues:
     r"""Values of a Gaussian kernel that are computed whenever they are asked for.
 
-    With :math:`s = \sqrt{2\gamma}\,(x - \text{mean})` and
-    :math:`t = \sqrt{2\gamma}\,(z - \text{mean})`,
-    :math:`-\gamma |x - z|^2 = \langle s, t \rangle - \tfrac12 |s|^2 - \tfrac12 |t|^2`.
-    Scaled samples are split into leading bits, so few that their inner products are exact, and the
-    rest, whose products are small: all that rounding leaves is that of the last additions.
+    With :math:`s = \sqrt{2\gamma}\,(x - \text{mean})`, and t the same of z,
+
+    .. math::
+
+        -\gamma |x - z|^2 = \langle (s, -\tfrac12 |s|^2, 1), (t, 1, -\tfrac12 |t|^2) \rangle .
+
+    All numbers are split into leading bits, so few that their products and sums are exact, and the
+    rest, whose products are small: two products of matrices, one addition, and that is all
+    that rounds.
 
     Parameters
     ----------
@@ -205,21 +204,33 @@ class GaussianValues:
         # A number of numpy would take the arrays of others for its own.
         self._gamma = float(gamma)
         scaled = (2.0 * self._gamma) ** 0.5 * (X - xp.mean(X, axis=0))
+        # Exact: n_features products of two such integers, and twice half of that.
+        n_bits = (53 - int(np.ceil(np.log2(2.0 * n_features + 2.0)))) // 2
         largest = max(float(xp.max(xp.abs(scaled))), _LEAST_NORM)
-        n_bits = (53 - int(np.ceil(np.log2(n_features + 1)))) // 2
         unit = float(np.exp2(np.ceil(np.log2(largest)) - n_bits))
-        self._leading = leading = xp.round(scaled / unit) * unit
+        leading = _round_to(scaled, unit, xp)
         rest = scaled - leading
-        self._left = xp.concat((leading, rest), axis=1)
-        self._right = xp.concat((rest, scaled), axis=1)
-        # Exact sums again, and small ones.
+        # An exact sum again, and a small one.
         squares = xp.sum(leading * leading, axis=1) + xp.sum((leading + scaled) * rest, axis=1)
-        self._halves = 0.5 * squares
+        halves = 0.5 * squares[:, None]
+        leading_halves = _round_to(halves, unit * unit, xp)
+        small_halves = halves - leading_halves
+        ones = xp.ones_like(halves)
+        self._pairs = (
+            (
+                xp.concat((leading, -leading_halves, ones), axis=1),
+                xp.concat((leading, ones, -leading_halves), axis=1),
+            ),
+            (
+                xp.concat((leading, rest, -small_halves, ones), axis=1),
+                xp.concat((rest, scaled, ones, -small_halves), axis=1),
+            ),
+        )
         # In units of the largest half: entries that are off by 2 roundings change the exponent by
-        # 16 of them, halves are rounded twice, the additions of the exponent make 9. The root is
-        # common to all, as if gamma were another: K gamma |x - z|^2 never exceeds 1/e.
-        small = accumulated(2 * n_features) * n_features**0.5 * 2.0**-n_bits
-        error = (32.0 * UNIT + 8.0 * small) * float(xp.max(self._halves)) + 2.0 * UNIT
+        # 16 of them, halves are rounded twice, the last addition makes 4. The root is common to
+        # all, as if gamma were another: K gamma |x - z|^2 never exceeds 1/e.
+        small = accumulated(2 * n_features + 2) * n_features**0.5 * 2.0**-n_bits
+        error = (24.0 * UNIT + 8.0 * small) * float(xp.max(halves)) + 2.0 * UNIT
         self._by_differences = not error <= max(_GOOD_PRODUCTS, accumulated(self.n_samples))
         if self._by_differences:
             # Such a distance is relatively exact.
@@ -273,20 +284,22 @@ class GaussianValues:
                 difference = left[:, k : k + 1] - right[:, k]
                 distance += difference * difference
             return xp.exp(-self._gamma * distance)
-        pairs = ((self._leading, self._leading), (self._left, self._right))
         exponent, rest = (
             xp.take(left, rows, axis=0) @ xp.take(right, columns, axis=0).T
-            for left, right in pairs
+            for left, right in self._pairs
         )
         exponent += rest
-        exponent -= xp.take(self._halves, rows, axis=0)[:, None]
-        exponent -= xp.take(self._halves, columns, axis=0)
-        return xp.exp(xp.clip(exponent, max=0.0))
+        return xp.exp(exponent)
 
     def hold(self) -> HeldValues:
         """All of them, computed once."""
         everything = np.arange(self.n_samples)
         return HeldValues(self.between(everything, everything))
+
+
+def _round_to(values: Array, unit: float, xp: Any) -> Array:
+    """The nearest multiples of a power of 2."""
+    return xp.round(values / unit) * unit
 
 
 def _slices(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -407,7 +420,7 @@ def _cut(values: Array, n_bits: int, xp: Any) -> list[Array]:
     slices = []
     for k in range(1, _N_SLICES + 1):
         unit = 2.0 ** (k * n_bits)
-        slices.append(xp.round(values * unit) / unit)
+        slices.append(_round_to(values, 1.0 / unit, xp))
         values = values - slices[-1]
     return [*slices, values]
 
@@ -552,12 +565,11 @@ class DeviceOperator(KernelOperator):
             values *= root
             values *= root[part, None]
             matrix[part, :] = values
-        for rows, tie, shrink in _tied_parts(active, place):
+        for rows, ties, shrink in _tied_parts(active, place):
             values = matrix[rows, :]
-            matrix[rows, :] = values - tie @ (shrink[:, None] * (tie.T @ values))
-        for rows, tie, shrink in _tied_parts(active, place):
+            matrix[rows, :] = values - ties @ (shrink[:, None] * (ties.T @ values))
             values = matrix[:, rows]
-            matrix[:, rows] = values - ((values @ tie) * shrink) @ tie.T
+            matrix[:, rows] = values - ((values @ ties) * shrink) @ ties.T
         _lift_diagonal(matrix, float(active.ridge), place)
         return matrix
 
@@ -669,24 +681,25 @@ class DeviceOperator(KernelOperator):
 def _tied_parts(active: ActiveSet, place: Place) -> Iterator[tuple[slice, Array, Array]]:
     """Tied blocks, a few at a time: their rows, their directions as columns, their `shrink`.
 
-    R takes ``tie @ (shrink * (tie' v))`` away from the rows of a part.
+    R takes ``ties @ (shrink * (ties' v))`` away from the rows of a part.
     """
-    offsets = active.offsets
+    xp, offsets = place.xp, active.offsets
     n_blocks = offsets.size - 2
+    sizes = np.diff(offsets)
+    label = np.repeat(np.arange(sizes.size), sizes)
+    squares = np.bincount(label, weights=active.tie**2, minlength=sizes.size)
+    labels = place.send(label)[:, None]
+    directions = place.send(active.tie / np.sqrt(squares[label]))[:, None]
+    shrink = place.send(active.shrink)
     first = 1
     while first <= n_blocks:
         last = first
         while last < n_blocks and offsets[last + 2] - offsets[first] <= _CENTRED_ROWS:
             last += 1
-        start, stop = int(offsets[first]), int(offsets[last + 1])
-        sizes = np.diff(offsets[first : last + 2])
-        column = np.repeat(np.arange(sizes.size), sizes)
-        tie = active.tie[start:stop]
-        lengths = np.sqrt(np.bincount(column, weights=tie * tie, minlength=sizes.size))
-        directions = np.zeros((stop - start, sizes.size))
-        directions[np.arange(stop - start), column] = tie / lengths[column]
-        shrink = active.shrink[first : last + 1]
-        yield slice(start, stop), place.send(directions), place.send(shrink)
+        rows = slice(int(offsets[first]), int(offsets[last + 1]))
+        block = xp.arange(first, last + 1, device=place.device)
+        ties = xp.where(labels[rows, :] == block, directions[rows, :], 0.0 * directions[:1, :])
+        yield rows, ties, shrink[first : last + 1]
         first = last + 1
 
 
