@@ -395,6 +395,15 @@ def test_devices_of_torch():
             open_device(name)
 
 
+@pytest.mark.usefixtures("on_device")
+def test_a_gram_matrix_that_does_not_fit(monkeypatch):
+    monkeypatch.setattr(Place, "free_memory", 1000.0)
+    X, y = _make(30)
+    assert OWASVC(device="cuda").fit(X, y).status_ == "optimal"
+    with pytest.raises(MemoryError, match=r"30 samples takes 7.2e-06 GB.*1e-06 GB left.*'cpu'"):
+        OWASVC(device="cuda", kernel="poly").fit(X, y)
+
+
 def test_device_must_be_a_name():
     X, y = _make(30)
     with pytest.raises(ValueError, match="'device' parameter"):

@@ -437,7 +437,20 @@ def _add_exactly(terms: list[FloatArray]) -> FloatArray:
 
 
 def move(known: GramSamples, place: Place) -> DeviceSamples:
-    """Samples whose Gram matrix was computed here, on a device."""
+    """Samples whose Gram matrix was computed here, on a device.
+
+    Raises
+    ------
+    MemoryError
+        It does not fit there.
+    """
+    taken, free = known.gram.nbytes, place.free_memory
+    if taken > free:
+        raise MemoryError(
+            f"The Gram matrix of {known.n_samples} samples takes {taken / 1e9:.3g} GB, and the "
+            f"device {place.device} has {free / 1e9:.3g} GB left. Take device='cpu', or "
+            "kernel='rbf' with dense samples, whose values need not be held."
+        )
     return DeviceSamples(
         HeldValues(place.send(known.gram)),
         known.diagonal,
