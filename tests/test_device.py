@@ -6,6 +6,7 @@ import pickle
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,7 @@ from owasvm.samples import ActiveSet, GramSamples, Memory, Vector, device, prepa
 from owasvm.samples.device import DeviceSamples, GaussianValues, Place
 from owasvm.samples.kernel_operators import KernelOperator
 from owasvm.solvers import solve
+from tests import adversary
 
 GAMMA = 0.7
 
@@ -356,6 +358,20 @@ def test_general_weights():
     there = OWASVC(**parameters, device="cuda").fit(X, y)
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
     assert there.lower_bound_ <= here.objective_
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("kind", ["hostile", "shifted"])
+def test_promises_are_kept_on_hostile_problems(kind, monkeypatch):
+    monkeypatch.setattr(device, "_FACTORISE_UP_TO", 8)
+    monkeypatch.setattr(device, "_N_LANDMARKS", 16)
+    monkeypatch.setattr(device, "_SLICED_FROM", 16)
+    monkeypatch.setitem(adversary.CLASSES, "OWASVC", partial(OWASVC, device="cuda"))
+    problems = ((seed, adversary.GENERATORS[kind](seed)) for seed in range(100))
+    seeds = [seed for seed, problem in problems if problem.kernel == "rbf"][:6]
+    for seed in [*seeds, 86] if kind == "hostile" else seeds:
+        *_, record = adversary.judge(kind, seed, thorough=False)
+        assert not record.violations, "\n".join(map(str, record.violations))
 
 
 # -- errors -----------------------------------------------------------------------------------

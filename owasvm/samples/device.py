@@ -349,11 +349,13 @@ class DeviceSamples(KernelSamples):
         hold : bool or None, default=None
             Whether to hold the Gram matrix; None: if it fits.
         """
-        computed = GaussianValues(X, gamma)
-        n_samples = computed.n_samples
-        if hold is None:
-            hold = 8.0 * n_samples**2 <= _GRAM_SHARE * computed.place.free_memory
-        values: KernelValues = computed.hold() if hold else computed
+        # Distances that overflow belong to kernel values of 0.
+        with np.errstate(over="ignore", invalid="ignore"):
+            computed = GaussianValues(X, gamma)
+            n_samples = computed.n_samples
+            if hold is None:
+                hold = 8.0 * n_samples**2 <= _GRAM_SHARE * computed.place.free_memory
+            values: KernelValues = computed.hold() if hold else computed
         rounding = np.full(n_samples, np.sqrt(computed.error))
         return cls(values, np.ones(n_samples), rounding=rounding, definite=True)
 
