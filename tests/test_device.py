@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import sys
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -25,12 +27,14 @@ from owasvm.samples import ActiveSet, GramSamples, Memory, Vector, device, prepa
 from owasvm.samples.device import DeviceSamples, GaussianValues, Place
 from owasvm.samples.kernel_operators import KernelOperator
 from owasvm.solvers import solve
+from tests import adversary
 
 GAMMA = 0.7
 
 
 def _torch_array(X: Any) -> Any:
-    return pytest.importorskip("torch").asarray(np.asarray(X), dtype=None)
+    torch = pytest.importorskip("torch")
+    return torch.asarray(np.asarray(X), device="cuda" if torch.cuda.is_available() else "cpu")
 
 
 LIBRARIES = {
@@ -154,13 +158,12 @@ def test_blocks_have_a_power_of_two_of_rows(monkeypatch):
 # -- Newton steps -----------------------------------------------------------------------------
 
 
-def _make_active(rng: np.random.Generator, y: Any, *, free: bool, weighted: bool) -> ActiveSet:
+def _make_active(rng: np.random.Generator, y: Any, **changes: Any) -> ActiveSet:
     n_samples = y.size
     sizes = np.array([25, 12, 2, 2, 3, 5, 9])
     samples = rng.permutation(n_samples)[: sizes.sum()]
-    mass = rng.uniform(0.5, 3.0, size=samples.size) if weighted else np.ones(samples.size)
-    root = np.sqrt(mass)
-    return ActiveSet(
+    root = changes.pop("root", np.ones(samples.size))
+    active = ActiveSet(
         samples=samples,
         offsets=np.concatenate(([0], np.cumsum(sizes))),
         shrink=np.concatenate(([0.0], rng.uniform(0.5, 1.0, size=sizes.size - 1))),
@@ -168,17 +171,32 @@ def _make_active(rng: np.random.Generator, y: Any, *, free: bool, weighted: bool
         tie=y[samples] * root,
         ridge=0.05,
         imbalance=0.3,
-        free=free,
+        free=True,
         accuracy=1e-11,
         memory=Memory(),
     )
+    return replace(active, **changes)
 
 
-@pytest.mark.parametrize(("free", "weighted"), [(True, False), (True, True), (False, True)])
-def test_newton_steps_are_those_of_a_matrix_in_memory(send, way, free, weighted):
+ACTIVE = {
+    "plain": {},
+    "weighted": {"root": np.linspace(0.7, 1.8, 58)},
+    "fixed intercept": {"free": False, "root": np.linspace(1.8, 0.7, 58)},
+    "far intercept": {"imbalance": -500.0},
+    # Blocks of one class each.
+    "no resistance": {
+        "offsets": np.array([0, 0, 30, 58]),
+        "shrink": np.ones(3),
+        "tie": np.repeat([1.0, -1.0], [30, 28]),
+    },
+}
+
+
+@pytest.mark.parametrize("changes", ACTIVE.values(), ids=ACTIVE.keys())
+def test_newton_steps_are_those_of_a_matrix_in_memory(send, way, changes):
     X, y = _make(90)
     rng = np.random.default_rng(3)
-    active = _make_active(rng, y, free=free, weighted=weighted)
+    active = _make_active(rng, y, **changes)
     there = DeviceSamples.of_gaussian(send(X), GAMMA, hold=way != "computed")
     here = prepare(X, Kernel("rbf", gamma=GAMMA))
     operator, expected = there.operator(), KernelOperator(here)
@@ -198,7 +216,7 @@ def test_an_iteration_that_fails_is_followed_by_a_factorisation(send, monkeypatc
     monkeypatch.setattr(device, "_MAX_PRODUCTS", 2)
     X, y = _make(90)
     rng = np.random.default_rng(3)
-    active = _make_active(rng, y, free=True, weighted=False)
+    active = _make_active(rng, y)
     operator = DeviceSamples.of_gaussian(send(X), GAMMA).operator()
     expected = KernelOperator(prepare(X, Kernel("rbf", gamma=GAMMA)))
     residual = expected.vector(rng.normal(size=y.size))
@@ -342,6 +360,20 @@ def test_general_weights():
     assert there.lower_bound_ <= here.objective_
 
 
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("kind", ["hostile", "shifted"])
+def test_promises_are_kept_on_hostile_problems(kind, monkeypatch):
+    monkeypatch.setattr(device, "_FACTORISE_UP_TO", 8)
+    monkeypatch.setattr(device, "_N_LANDMARKS", 16)
+    monkeypatch.setattr(device, "_SLICED_FROM", 16)
+    monkeypatch.setitem(adversary.CLASSES, "OWASVC", partial(OWASVC, device="cuda"))
+    problems = ((seed, adversary.GENERATORS[kind](seed)) for seed in range(100))
+    seeds = [seed for seed, problem in problems if problem.kernel == "rbf"][:6]
+    for seed in [*seeds, 86] if kind == "hostile" else seeds:
+        *_, record = adversary.judge(kind, seed, thorough=False)
+        assert not record.violations, "\n".join(map(str, record.violations))
+
+
 # -- errors -----------------------------------------------------------------------------------
 
 
@@ -377,6 +409,15 @@ def test_devices_of_torch():
     for name in ("nonsense", "meta"):
         with pytest.raises(ValueError, match=f"device='{name}' cannot be used"):
             open_device(name)
+
+
+@pytest.mark.usefixtures("on_device")
+def test_a_gram_matrix_that_does_not_fit(monkeypatch):
+    monkeypatch.setattr(Place, "free_memory", 1000.0)
+    X, y = _make(30)
+    assert OWASVC(device="cuda").fit(X, y).status_ == "optimal"
+    with pytest.raises(MemoryError, match=r"30 samples takes 7.2e-06 GB.*1e-06 GB left.*'cpu'"):
+        OWASVC(device="cuda", kernel="poly").fit(X, y)
 
 
 def test_device_must_be_a_name():

@@ -15,7 +15,7 @@ multiplications, so they hold on a device as they do here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -53,9 +53,9 @@ _EXP_ROUNDINGS = 8
 # Distances come from products of centred samples if they are off by less than this, or by less
 # than sums over all samples are: differences take a pass over all pairs for every feature.
 _GOOD_PRODUCTS = 1e-13
-# Up to so many active samples a factorisation costs less than a few dozen products (estimated for
-# an H200: 15 ms).
-_FACTORISE_UP_TO = 8192
+# Up to so many active samples a factorisation costs less than a few dozen products (on an H200: 30
+# against 50 ms).
+_FACTORISE_UP_TO = 14_000
 # Products with the whole Gram matrix cost less than a copy of a larger part of it.
 _WORTH_A_COPY = 0.8
 # Samples behind the preconditioner.
@@ -154,12 +154,7 @@ class HeldValues:
 
     def between(self, rows: IntArray, columns: IntArray) -> Array:
         place = self.place
-        take, chosen = place.xp.take, place.send(columns)
-        values = place.empty(rows.size, columns.size)
-        for part in _slices(rows.size, self.n_samples):
-            index = place.send(rows[part])
-            values[part, :] = take(take(self._gram, index, axis=0), chosen, axis=1)
-        return values
+        return self._gram[place.send(rows)[:, None], place.send(columns)[None, :]]
 
     def blocks(self) -> Iterator[Array]:
         for part in _slices(self.n_samples, self.n_samples):
@@ -184,11 +179,15 @@ class HeldValues:
 class GaussianValues:
     r"""Values of a Gaussian kernel that are computed whenever they are asked for.
 
-    With :math:`s = \sqrt{2\gamma}\,(x - \text{mean})` and
-    :math:`t = \sqrt{2\gamma}\,(z - \text{mean})`,
-    :math:`-\gamma |x - z|^2 = \langle s, t \rangle - \tfrac12 |s|^2 - \tfrac12 |t|^2`.
-    Scaled samples are split into leading bits, so few that their inner products are exact, and the
-    rest, whose products are small: all that rounding leaves is that of the last additions.
+    With :math:`s = \sqrt{2\gamma}\,(x - \text{mean})`, and t the same of z,
+
+    .. math::
+
+        -\gamma |x - z|^2 = \langle (s, -\tfrac12 |s|^2, 1), (t, 1, -\tfrac12 |t|^2) \rangle .
+
+    All numbers are split into leading bits, so few that their products and sums are exact, and the
+    rest, whose products are small: two products of matrices, one addition, and that is all
+    that rounds.
 
     Parameters
     ----------
@@ -205,21 +204,33 @@ class GaussianValues:
         # A number of numpy would take the arrays of others for its own.
         self._gamma = float(gamma)
         scaled = (2.0 * self._gamma) ** 0.5 * (X - xp.mean(X, axis=0))
+        # Exact: n_features products of two such integers, and twice half of that.
+        n_bits = (53 - int(np.ceil(np.log2(2.0 * n_features + 2.0)))) // 2
         largest = max(float(xp.max(xp.abs(scaled))), _LEAST_NORM)
-        n_bits = (53 - int(np.ceil(np.log2(n_features + 1)))) // 2
         unit = float(np.exp2(np.ceil(np.log2(largest)) - n_bits))
-        self._leading = leading = xp.round(scaled / unit) * unit
+        leading = _round_to(scaled, unit, xp)
         rest = scaled - leading
-        self._left = xp.concat((leading, rest), axis=1)
-        self._right = xp.concat((rest, scaled), axis=1)
-        # Exact sums again, and small ones.
+        # An exact sum again, and a small one.
         squares = xp.sum(leading * leading, axis=1) + xp.sum((leading + scaled) * rest, axis=1)
-        self._halves = 0.5 * squares
+        halves = 0.5 * squares[:, None]
+        leading_halves = _round_to(halves, unit * unit, xp)
+        small_halves = halves - leading_halves
+        ones = xp.ones_like(halves)
+        self._pairs = (
+            (
+                xp.concat((leading, -leading_halves, ones), axis=1),
+                xp.concat((leading, ones, -leading_halves), axis=1),
+            ),
+            (
+                xp.concat((leading, rest, -small_halves, ones), axis=1),
+                xp.concat((rest, scaled, ones, -small_halves), axis=1),
+            ),
+        )
         # In units of the largest half: entries that are off by 2 roundings change the exponent by
-        # 16 of them, halves are rounded twice, the additions of the exponent make 9. The root is
-        # common to all, as if gamma were another: K gamma |x - z|^2 never exceeds 1/e.
-        small = accumulated(2 * n_features) * n_features**0.5 * 2.0**-n_bits
-        error = (32.0 * UNIT + 8.0 * small) * float(xp.max(self._halves)) + 2.0 * UNIT
+        # 16 of them, halves are rounded twice, the last addition makes 4. The root is common to
+        # all, as if gamma were another: K gamma |x - z|^2 never exceeds 1/e.
+        small = accumulated(2 * n_features + 2) * n_features**0.5 * 2.0**-n_bits
+        error = (24.0 * UNIT + 8.0 * small) * float(xp.max(halves)) + 2.0 * UNIT
         self._by_differences = not error <= max(_GOOD_PRODUCTS, accumulated(self.n_samples))
         if self._by_differences:
             # Such a distance is relatively exact.
@@ -273,20 +284,22 @@ class GaussianValues:
                 difference = left[:, k : k + 1] - right[:, k]
                 distance += difference * difference
             return xp.exp(-self._gamma * distance)
-        pairs = ((self._leading, self._leading), (self._left, self._right))
         exponent, rest = (
             xp.take(left, rows, axis=0) @ xp.take(right, columns, axis=0).T
-            for left, right in pairs
+            for left, right in self._pairs
         )
         exponent += rest
-        exponent -= xp.take(self._halves, rows, axis=0)[:, None]
-        exponent -= xp.take(self._halves, columns, axis=0)
-        return xp.exp(xp.clip(exponent, max=0.0))
+        return xp.exp(exponent)
 
     def hold(self) -> HeldValues:
         """All of them, computed once."""
         everything = np.arange(self.n_samples)
         return HeldValues(self.between(everything, everything))
+
+
+def _round_to(values: Array, unit: float, xp: Any) -> Array:
+    """The nearest multiples of a power of 2."""
+    return xp.round(values / unit) * unit
 
 
 def _slices(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -336,11 +349,13 @@ class DeviceSamples(KernelSamples):
         hold : bool or None, default=None
             Whether to hold the Gram matrix; None: if it fits.
         """
-        computed = GaussianValues(X, gamma)
-        n_samples = computed.n_samples
-        if hold is None:
-            hold = 8.0 * n_samples**2 <= _GRAM_SHARE * computed.place.free_memory
-        values: KernelValues = computed.hold() if hold else computed
+        # Distances that overflow belong to kernel values of 0.
+        with np.errstate(over="ignore", invalid="ignore"):
+            computed = GaussianValues(X, gamma)
+            n_samples = computed.n_samples
+            if hold is None:
+                hold = 8.0 * n_samples**2 <= _GRAM_SHARE * computed.place.free_memory
+            values: KernelValues = computed.hold() if hold else computed
         rounding = np.full(n_samples, np.sqrt(computed.error))
         return cls(values, np.ones(n_samples), rounding=rounding, definite=True)
 
@@ -407,7 +422,7 @@ def _cut(values: Array, n_bits: int, xp: Any) -> list[Array]:
     slices = []
     for k in range(1, _N_SLICES + 1):
         unit = 2.0 ** (k * n_bits)
-        slices.append(xp.round(values * unit) / unit)
+        slices.append(_round_to(values, 1.0 / unit, xp))
         values = values - slices[-1]
     return [*slices, values]
 
@@ -424,7 +439,20 @@ def _add_exactly(terms: list[FloatArray]) -> FloatArray:
 
 
 def move(known: GramSamples, place: Place) -> DeviceSamples:
-    """Samples whose Gram matrix was computed here, on a device."""
+    """Samples whose Gram matrix was computed here, on a device.
+
+    Raises
+    ------
+    MemoryError
+        It does not fit there.
+    """
+    taken, free = known.gram.nbytes, place.free_memory
+    if taken > free:
+        raise MemoryError(
+            f"The Gram matrix of {known.n_samples} samples takes {taken / 1e9:.3g} GB, and the "
+            f"device {place.device} has {free / 1e9:.3g} GB left. Take device='cpu', or "
+            "kernel='rbf' with dense samples, whose values need not be held."
+        )
     return DeviceSamples(
         HeldValues(place.send(known.gram)),
         known.diagonal,
@@ -502,24 +530,28 @@ class DeviceOperator(KernelOperator):
         # A factor stands beside its matrix.
         can_factorise = 2.0 * room <= place.free_memory
         linear, ones = place.send(rows_residual), place.send(active.ones)
-        if not can_factorise or (samples.size > _FACTORISE_UP_TO and self._may_iterate(active)):
-            multiply = self._values.products_among(samples, form=can_form)
-            system = _System(self._make_product(multiply, active), linear, ones)
-            z, intercept, converged = self._iterate(system, active)
-            accepted = converged and abs(intercept) <= MAX_INTERCEPT_STEP
-            if accepted or not can_factorise:
-                reach = MAX_INTERCEPT_STEP
-                return place.fetch(z), min(max(intercept, -reach), reach)
-            active.memory.factorises = not converged
-        matrix = self._values.between(samples, samples)
-        return self._factorise(self._complete(matrix, active), linear, ones, active)
-
-    def _may_iterate(self, active: ActiveSet) -> bool:
-        return not active.memory.factorises and active.free and self._is_held(active)
-
-    def _is_held(self, active: ActiveSet) -> bool:
-        """Whether the intercept is free, and the active samples resist it."""
-        return active.free and bool(active.ones @ active.ones > 1e-16 * active.samples.size)
+        is_small = samples.size <= _FACTORISE_UP_TO
+        if can_factorise and (is_small or active.memory.factorises or not active.free):
+            return self._factorise(linear, ones, active)
+        multiply = self._values.products_among(samples, form=can_form)
+        system = _System(self._make_product(multiply, active), linear, ones)
+        # Tied blocks of one class each: nothing resists the intercept.
+        is_held = active.free and bool(active.ones @ active.ones > 1e-16 * samples.size)
+        if is_held:
+            z, intercept, converged = self._iterate(system, active, bound=True)
+            accepted = converged or not can_factorise
+            if accepted and abs(intercept) <= MAX_INTERCEPT_STEP:
+                return place.fetch(z), intercept
+            active.memory.factorises = can_factorise and not converged
+        else:
+            intercept = active.imbalance if active.free else 0.0
+        if can_factorise:
+            # The matrix of the iteration leaves before another one comes.
+            del multiply, system
+            return self._factorise(linear, ones, active)
+        intercept = float(np.sign(intercept)) * MAX_INTERCEPT_STEP
+        z, _, _ = self._iterate(replace(system, linear=linear + intercept * ones), active)
+        return place.fetch(z), intercept
 
     def _make_product(
         self, multiply: Callable[[Array], Array], active: ActiveSet
@@ -548,12 +580,11 @@ class DeviceOperator(KernelOperator):
             values *= root
             values *= root[part, None]
             matrix[part, :] = values
-        for rows, tie, shrink in _tied_parts(active, place):
+        for rows, ties, shrink in _tied_parts(active, place):
             values = matrix[rows, :]
-            matrix[rows, :] = values - tie @ (shrink[:, None] * (tie.T @ values))
-        for rows, tie, shrink in _tied_parts(active, place):
+            matrix[rows, :] = values - ties @ (shrink[:, None] * (ties.T @ values))
             values = matrix[:, rows]
-            matrix[:, rows] = values - ((values @ tie) * shrink) @ tie.T
+            matrix[:, rows] = values - ((values @ ties) * shrink) @ ties.T
         _lift_diagonal(matrix, float(active.ridge), place)
         return matrix
 
@@ -601,30 +632,31 @@ class DeviceOperator(KernelOperator):
     def _diagonal_of(self, samples: IntArray) -> FloatArray:
         return self._samples.diagonal[samples] - 2.0 * self.means[samples]
 
-    def _iterate(self, system: _System, active: ActiveSet) -> tuple[Array, float, bool]:
+    def _iterate(
+        self, system: _System, active: ActiveSet, *, bound: bool = False
+    ) -> tuple[Array, float, bool]:
         """The step by preconditioned conjugate gradients.
 
-        Minimises ``1/2 z'Mz + linear'z``, subject to ``ones'z = -imbalance`` if the intercept is
-        free. Returns z, the step of the intercept and whether the residual is small enough.
+        Minimises ``1/2 z'Mz + linear'z``, subject to ``ones'z = -imbalance`` if `bound`. Returns
+        z, the step of the intercept and whether the residual is small enough.
         """
         precondition = self._precondition(active)
         linear, ones = system.linear, system.ones
-        is_held = self._is_held(active)
-        squared_length = float(ones @ ones) if is_held else 1.0
+        squared_length = float(ones @ ones) if bound else 1.0
         raised = precondition(ones)
-        resisting = ones @ raised if is_held else 1.0
+        resisting = ones @ raised if bound else 1.0
 
         def split(vector: Array) -> tuple[Array, Array]:
             """A residual without what a step of the intercept takes away, and that step."""
             along = (ones @ vector) / squared_length
-            return (vector - along * ones, along) if is_held else (vector, 0.0 * along)
+            return (vector - along * ones, along) if bound else (vector, 0.0 * along)
 
         def lower(vector: Array) -> Array:
             """The preconditioned residual, along the constraint."""
             found = precondition(vector)
-            return found - ((ones @ found) / resisting) * raised if is_held else found
+            return found - ((ones @ found) / resisting) * raised if bound else found
 
-        z = float(-active.imbalance / squared_length) * ones if is_held else 0.0 * ones
+        z = float(-active.imbalance / squared_length) * ones if bound else 0.0 * ones
         residual, intercept = split(-linear - system.multiply(z))
         known, _ = split(linear)
         size = float(residual @ residual)
@@ -647,11 +679,11 @@ class DeviceOperator(KernelOperator):
         return z, float(intercept), size <= goal
 
     def _factorise(
-        self, matrix: Array, linear: Array, ones: Array, active: ActiveSet
+        self, linear: Array, ones: Array, active: ActiveSet
     ) -> tuple[FloatArray, float]:
         """The step by a Cholesky factorisation."""
-        place = self._place
-        factor = _factorise(matrix, place)
+        place, samples = self._place, active.samples
+        factor = _factorise(self._complete(self._values.between(samples, samples), active), place)
         sides = place.xp.stack((linear, ones), axis=1)
         solved = place.fetch(_solve_with(factor, sides, place))
         if not active.free:
@@ -664,24 +696,25 @@ class DeviceOperator(KernelOperator):
 def _tied_parts(active: ActiveSet, place: Place) -> Iterator[tuple[slice, Array, Array]]:
     """Tied blocks, a few at a time: their rows, their directions as columns, their `shrink`.
 
-    R takes ``tie @ (shrink * (tie' v))`` away from the rows of a part.
+    R takes ``ties @ (shrink * (ties' v))`` away from the rows of a part.
     """
-    offsets = active.offsets
+    xp, offsets = place.xp, active.offsets
     n_blocks = offsets.size - 2
+    sizes = np.diff(offsets)
+    label = np.repeat(np.arange(sizes.size), sizes)
+    squares = np.bincount(label, weights=active.tie**2, minlength=sizes.size)
+    labels = place.send(label)[:, None]
+    directions = place.send(active.tie / np.sqrt(squares[label]))[:, None]
+    shrink = place.send(active.shrink)
     first = 1
     while first <= n_blocks:
         last = first
         while last < n_blocks and offsets[last + 2] - offsets[first] <= _CENTRED_ROWS:
             last += 1
-        start, stop = int(offsets[first]), int(offsets[last + 1])
-        sizes = np.diff(offsets[first : last + 2])
-        column = np.repeat(np.arange(sizes.size), sizes)
-        tie = active.tie[start:stop]
-        lengths = np.sqrt(np.bincount(column, weights=tie * tie, minlength=sizes.size))
-        directions = np.zeros((stop - start, sizes.size))
-        directions[np.arange(stop - start), column] = tie / lengths[column]
-        shrink = active.shrink[first : last + 1]
-        yield slice(start, stop), place.send(directions), place.send(shrink)
+        rows = slice(int(offsets[first]), int(offsets[last + 1]))
+        block = xp.arange(first, last + 1, device=place.device)
+        ties = xp.where(labels[rows, :] == block, directions[rows, :], 0.0 * directions[:1, :])
+        yield rows, ties, shrink[first : last + 1]
         first = last + 1
 
 
