@@ -25,7 +25,7 @@ from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import UNIT
 from owasvm.samples import ActiveSet, GramSamples, Memory, Vector, device, prepare
 from owasvm.samples.device import DeviceSamples, GaussianValues, Place
-from owasvm.samples.kernel_operators import KernelOperator
+from owasvm.samples.kernel_operators import GramOperator, KernelOperator
 from owasvm.solvers import solve
 from tests import adversary
 
@@ -208,6 +208,25 @@ def test_newton_steps_are_those_of_a_matrix_in_memory(send, way, changes):
     np.testing.assert_allclose(step.coef, wanted.coef, atol=1e-8)
     np.testing.assert_allclose(step.scores, wanted.scores, atol=1e-8)
     assert intercept == pytest.approx(wanted_intercept, abs=1e-8)
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_a_lifted_matrix_is_factorised(send, hold, monkeypatch):
+    monkeypatch.setattr(device, "_BLOCK_ENTRIES", 2**10)
+    monkeypatch.setattr(device, "_CENTRED_ROWS", 8)
+    X, _ = _make(50)
+    rng = np.random.default_rng(4)
+    diagonal, columns = rng.uniform(0.1, 2.0, size=50), rng.normal(size=(50, 3))
+    operator = DeviceSamples.of_gaussian(send(X), GAMMA, hold=hold).operator()
+    here = GramOperator(prepare(X, Kernel("rbf", gamma=GAMMA)).gram_matrix())
+    assert operator.can_lift()
+    found, expected = operator.lift(diagonal), here.lift(diagonal)
+    half = found.solve_half(columns)
+    np.testing.assert_allclose(half, expected.solve_half(columns), atol=1e-9)
+    rest = found.solve_rest(half[:, 0].copy())
+    np.testing.assert_allclose(rest, expected.solve_rest(half[:, 0].copy()), atol=1e-9)
+    monkeypatch.setattr(Place, "free_memory", 0.0)
+    assert not operator.can_lift()
 
 
 def test_an_iteration_that_fails_is_followed_by_a_factorisation(send, monkeypatch):

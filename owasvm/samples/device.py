@@ -30,6 +30,7 @@ from owasvm.samples.kernel_operators import KernelOperator
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
     ActiveSet,
+    Lifted,
     Operator,
     Vector,
     limit_intercept,
@@ -506,6 +507,23 @@ class _System:
     ones: Array
 
 
+class _DeviceFactor:
+    """A Cholesky factor on the device."""
+
+    def __init__(self, factor: Array, place: Place) -> None:
+        self._factor = factor
+        self._place = place
+
+    def solve_half(self, columns: FloatArray) -> FloatArray:
+        place = self._place
+        return place.fetch(_solve_lower(self._factor, place.send(columns), place))
+
+    def solve_rest(self, vector: FloatArray) -> FloatArray:
+        place = self._place
+        side = place.send(vector)[:, None]
+        return place.fetch(_solve_lower(self._factor, side, place, transposed=True))[:, 0]
+
+
 class DeviceOperator(KernelOperator):
     """Vectors held by their coefficients; products and Newton systems on a device."""
 
@@ -552,6 +570,19 @@ class DeviceOperator(KernelOperator):
         intercept = float(np.sign(intercept)) * MAX_INTERCEPT_STEP
         z, _, _ = self._iterate(replace(system, linear=linear + intercept * ones), active)
         return place.fetch(z), intercept
+
+    def can_lift(self) -> bool:
+        # A factor stands beside its matrix.
+        return 16.0 * self.n_samples**2 / _SYSTEM_SHARE <= self._place.free_memory
+
+    def lift(self, diagonal: FloatArray) -> Lifted:
+        place, everything = self._place, np.arange(self.n_samples)
+        matrix = self._values.between(everything, everything)
+        means = place.send(self.means)
+        for part in _slices(self.n_samples, self.n_samples):
+            matrix[part, :] = matrix[part, :] - means - means[part, None]
+        _lift_diagonal(matrix, place.send(diagonal), place)
+        return _DeviceFactor(_factorise(matrix, place), place)
 
     def _make_product(
         self, multiply: Callable[[Array], Array], active: ActiveSet
@@ -723,15 +754,15 @@ def _divide(one: Array, other: Array, place: Place) -> Array:
     return place.xp.where(other > 0.0, one / other, 0.0 * one)
 
 
-def _lift_diagonal(matrix: Array, lift: float, place: Place) -> None:
-    """Change in place: add `lift` to the diagonal."""
-    size = int(matrix.shape[0])
-    step = _CENTRED_ROWS
-    eye = lift * place.xp.eye(min(step, size), dtype=place.xp.float64, device=place.device)
-    for start in range(0, size, step):
-        stop = min(start + step, size)
-        corner = matrix[start:stop, start:stop]
-        matrix[start:stop, start:stop] = corner + eye[: stop - start, : stop - start]
+def _lift_diagonal(matrix: Array, lift: float | Array, place: Place) -> None:
+    """Change in place: add a number, or one for every row, to the diagonal."""
+    xp, size = place.xp, int(matrix.shape[0])
+    lifts = place.send(np.full((size, 1), lift)) if isinstance(lift, float) else lift[:, None]
+    eye = xp.eye(min(_CENTRED_ROWS, size), dtype=xp.float64, device=place.device)
+    for start in range(0, size, _CENTRED_ROWS):
+        part = slice(start, min(start + _CENTRED_ROWS, size))
+        n_rows = part.stop - start
+        matrix[part, part] = matrix[part, part] + eye[:n_rows, :n_rows] * lifts[part, :]
 
 
 def _factorise(matrix: Array, place: Place) -> Array:
