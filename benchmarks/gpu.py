@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--library", default="torch", choices=["torch", "cupy"])
     parser.add_argument("--landmarks", type=int, default=1024)
-    parser.add_argument("--factorise-up-to", type=int, default=14_000)
+    parser.add_argument("--factorise-up-to", type=int, default=8192)
     parser.add_argument("--max-iter", type=int, default=5000)
     parser.add_argument("--time-limit", type=float, default=200.0)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between two reports")

@@ -27,7 +27,6 @@ from owasvm.samples import ActiveSet, GramSamples, Memory, Vector, device, prepa
 from owasvm.samples.device import DeviceSamples, GaussianValues, Place
 from owasvm.samples.kernel_operators import GramOperator, KernelOperator
 from owasvm.solvers import solve
-from tests import adversary
 
 GAMMA = 0.7
 
@@ -382,6 +381,9 @@ def test_general_weights():
 @pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize("kind", ["hostile", "shifted"])
 def test_promises_are_kept_on_hostile_problems(kind, monkeypatch):
+    pytest.importorskip("clarabel", reason="the judge looks for rivals by another solver")
+    from tests import adversary
+
     monkeypatch.setattr(device, "_FACTORISE_UP_TO", 8)
     monkeypatch.setattr(device, "_N_LANDMARKS", 16)
     monkeypatch.setattr(device, "_SLICED_FROM", 16)

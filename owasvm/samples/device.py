@@ -54,9 +54,10 @@ _EXP_ROUNDINGS = 8
 # Distances come from products of centred samples if they are off by less than this, or by less
 # than sums over all samples are: differences take a pass over all pairs for every feature.
 _GOOD_PRODUCTS = 1e-13
-# Up to so many active samples a factorisation costs less than a few dozen products (on an H200: 30
-# against 50 ms).
-_FACTORISE_UP_TO = 14_000
+# Up to so many active samples a factorisation costs no more than a few dozen products. On an H200:
+# 4,000 of 50,000: 7 against 13 ms; 8,000: 19 against 20; 15,000: 61 against 28; 30,000: 312
+# against 74.
+_FACTORISE_UP_TO = 8192
 # Products with the whole Gram matrix cost less than a copy of a larger part of it.
 _WORTH_A_COPY = 0.8
 # Samples behind the preconditioner.
@@ -572,8 +573,8 @@ class DeviceOperator(KernelOperator):
         return place.fetch(z), intercept
 
     def can_lift(self) -> bool:
-        # A factor stands beside its matrix.
-        return 16.0 * self.n_samples**2 / _SYSTEM_SHARE <= self._place.free_memory
+        # A factor stands beside its matrix, and the one before it may still be in use.
+        return 24.0 * self.n_samples**2 / _SYSTEM_SHARE <= self._place.free_memory
 
     def lift(self, diagonal: FloatArray) -> Lifted:
         place, everything = self._place, np.arange(self.n_samples)
