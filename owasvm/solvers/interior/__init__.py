@@ -24,7 +24,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,8 @@ class Point:
     ----------
     dual : ndarray of shape (n_samples,)
         A point of the dual set, balanced up to rounding.
+    coef : ndarray of shape (n_samples,)
+        Coefficients of w, which is near the one of `dual` and fits the slacks better.
     intercept : float
         Of the centred samples.
     slack : ndarray of shape (n_samples,)
@@ -86,6 +88,7 @@ class Point:
     """
 
     dual: FloatArray
+    coef: FloatArray
     intercept: float
     slack: FloatArray
     gap: float
@@ -140,7 +143,7 @@ def minimise(
     """Minimise the levelled problem until its relative gap is below `accuracy`."""
     state = _State(stairs, np.ones(y.size) if mass is None else mass, y)
     by_sample, by_level = np.empty(y.size), np.empty(stairs.jump.size)
-    best = Point(state.dual.copy(), 0.0, state.slack.copy(), np.inf, 0)
+    best = Point(state.dual.copy(), system.w.copy(), 0.0, state.slack.copy(), np.inf, 0)
     with np.errstate(all="ignore"):
         for n_iter in range(_MAX_ITERATIONS):
             gap = weigh(*state.pairs, state.weight, by_sample, by_level)
@@ -151,13 +154,20 @@ def minimise(
             if not np.isfinite(error):
                 break
             if error < best.gap:
-                best = Point(state.dual.copy(), state.intercept, state.slack.copy(), error, n_iter)
+                best = Point(
+                    state.dual.copy(),
+                    system.w.copy(),
+                    state.intercept,
+                    state.slack.copy(),
+                    error,
+                    n_iter,
+                )
             if error <= accuracy or clock.expired:
                 break
             system.factorise(state.weight, by_sample, by_level + state.bound / state.level)
             if not _iterate(state, system, gap / state.n_products):
                 break
-    return best
+        return replace(best, coef=system.coefficients(best.coef, best.dual))
 
 
 def _iterate(state: _State, system: System, barrier: float) -> bool:

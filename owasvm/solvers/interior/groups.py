@@ -61,7 +61,7 @@ def choose_groups(costs: Costs, slack: FloatArray, allowed: float, most: int) ->
     while True:
         edges = _split(position, int(number))
         lost = _covariance(edges, mass, price, sorted_slack)
-        if lost <= allowed or number >= most or edges.size > slack.size:
+        if lost <= allowed or number >= most:
             break
         number = min(_FACTOR * number, float(most))
     totals = np.add.reduceat(mass, edges[:-1])
@@ -86,6 +86,8 @@ def _spread(price: FloatArray, sorted_slack: FloatArray) -> FloatArray:
 def _split(position: FloatArray, number: int) -> IntArray:
     """First ranks of `number` groups of equal length, and the end."""
     length = position[-1]
+    if number >= position.size:
+        return np.arange(position.size + 1)
     if length <= 0.0:
         return np.array([0, position.size])
     group = np.minimum((position / length * number).astype(np.int64), number - 1)

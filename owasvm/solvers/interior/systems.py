@@ -39,7 +39,12 @@ class Move(NamedTuple):
 
 
 class System(Protocol):
-    """Holds w and solves for steps."""
+    """Holds w, in coordinates of its own, and solves for steps."""
+
+    w: FloatArray
+
+    def coefficients(self, w: FloatArray, dual: FloatArray) -> FloatArray:
+        """Balanced coefficients, without the signs of the labels, of a `w` near that of `dual`."""
 
     def begin(self, dual: FloatArray) -> float:
         """Take note of the current point; the squared distance of w to the one of `dual`."""
@@ -60,16 +65,24 @@ class FeatureSystem:
     def __init__(self, rows: FloatArray, y: FloatArray) -> None:
         self._rows = rows * y[:, np.newaxis]
         self._y = y
-        self._w = np.zeros(rows.shape[1])
+        self.w = np.zeros(rows.shape[1])
+
+    def coefficients(self, w: FloatArray, dual: FloatArray) -> FloatArray:
+        columns = np.column_stack([self._rows, self._y])
+        coef = dual
+        for _ in range(2):
+            lacking = np.append(w, 0.0) - coef @ columns
+            coef = coef + columns @ solve_definite(columns.T @ columns, lacking[None])[0]
+        return coef
 
     def begin(self, dual: FloatArray) -> float:
-        self._residual = self._w - dual @ self._rows
+        self._residual = self.w - dual @ self._rows
         self._imbalance = -float(self._y @ dual)
         return float(self._residual @ self._residual)
 
     def factorise(self, weight: FloatArray, by_sample: FloatArray, by_level: FloatArray) -> None:
-        rows, size = self._rows, self._w.size
-        self._weight, self._by_sample, self._by_level = weight, by_sample, by_level
+        rows, size = self._rows, self.w.size
+        self.weight, self._by_sample, self._by_level = weight, by_sample, by_level
         coupled = rows.T @ weight
         matrix = np.empty((size + 1, size + 1))
         scaled = rows * np.sqrt(by_sample)[:, np.newaxis]
@@ -83,11 +96,11 @@ class FeatureSystem:
         self._matrix = matrix * inverse_scale[:, np.newaxis] * inverse_scale
 
     def _curve(self, vector: FloatArray) -> FloatArray:
-        pulled = (vector @ self._weight) / self._by_level
-        return self._by_sample * vector - self._weight @ pulled
+        pulled = (vector @ self.weight) / self._by_level
+        return self._by_sample * vector - self.weight @ pulled
 
     def solve(self, by_sample: FloatArray, by_level: FloatArray) -> Move:
-        constant = by_sample - self._weight @ (by_level / self._by_level)
+        constant = by_sample - self.weight @ (by_level / self._by_level)
         side = np.append(
             constant @ self._rows - self._residual,
             float(self._y @ constant) - self._imbalance,
@@ -95,11 +108,11 @@ class FeatureSystem:
         solved = solve_definite(self._matrix.copy(), (self._scale * side)[None])[0] * self._scale
         w, intercept = solved[:-1], float(solved[-1])
         slack = -(self._rows @ w + intercept * self._y)
-        level = (slack @ self._weight + by_level) / self._by_level
+        level = (slack @ self.weight + by_level) / self._by_level
         return Move(w, slack, level, intercept)
 
     def advance(self, step: float, move: Move) -> None:
-        self._w += step * move.w
+        self.w += step * move.w
 
 
 class KernelSystem:
@@ -108,14 +121,18 @@ class KernelSystem:
     def __init__(self, operator: Operator, y: FloatArray) -> None:
         self._operator = operator
         self._y = y
-        self._coef = np.zeros(y.size)
+        self.w = np.zeros(y.size)
+
+    def coefficients(self, w: FloatArray, dual: FloatArray) -> FloatArray:
+        del dual
+        return w
 
     def _product(self, dual: FloatArray) -> FloatArray:
         """``Y K Y dual``."""
         return self._y * self._operator.vector(self._y * dual).scores
 
     def begin(self, dual: FloatArray) -> float:
-        self._lacking = self._coef - dual
+        self._lacking = self.w - dual
         self._pull = self._product(self._lacking)
         self._imbalance = float(self._y @ dual)
         return max(float(self._lacking @ self._pull), 0.0)
@@ -150,4 +167,4 @@ class KernelSystem:
         return Move(coef, slack, level, intercept)
 
     def advance(self, step: float, move: Move) -> None:
-        self._coef += step * move.w
+        self.w += step * move.w

@@ -127,7 +127,7 @@ class Rescue:
             logger.debug(
                 "%d levels, %d iterations, gap %.1e", stairs.jump.size, point.n_iter, point.gap
             )
-            w = task.operator.vector(task.target(np.maximum(point.dual, 0.0)))
+            w = task.operator.vector(task.target(point.coef))
             slack = point.slack
             objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
             yield Iterate(

@@ -132,7 +132,8 @@ class StoppingRule:
         known_gap = np.inf if self._best is None else self._best.gap
         gap, best = self._consider(self._task.dual_of(iterate.w), iterate)
         polishing = self._satisfied_at is not None
-        converged = estimate <= self._task.tuning.converged_share * self._tol
+        share = self._task.tuning.converged_share
+        converged = estimate <= share * self._tol or iterate.is_final
         if converged and (polishing or gap > self._tol):
             # alpha(w, b) is the better point where w says little about it, as when w = 0, and
             # where the coefficients have gathered the rounding of many steps.

@@ -77,7 +77,7 @@ class Tuning:
     converged_share: float = 0.01
     # Up to so many samples problems are solved on to rounding level: most often a handful of
     # cheap steps buy decision values, not only objectives, that agree with those of any other
-    # exact solution (0, +84 %: beyond, it costs too much), with this share of the steps until then.
+    # exact solution (0, +84 %: beyond, it costs too much), with this share of the steps so far.
     polish_samples: int = 256
     polish_share: float = 0.25
     # Certificates that only rounding keeps from the tolerance, or that do not get better although

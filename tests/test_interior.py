@@ -1,0 +1,211 @@
+"""The interior point method over groups of ranks, and when it takes over from Newton steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from owasvm.certificate import judge
+from owasvm.costs import PlainCosts, RankCosts
+from owasvm.losses import RankedHinge
+from owasvm.problem import OWAProblem
+from owasvm.samples import GramSamples
+from owasvm.samples.low_rank import factorise
+from owasvm.solution import Status
+from owasvm.solvers import newton
+from owasvm.solvers.clock import Clock
+from owasvm.solvers.contract import Settings
+from owasvm.solvers.interior import FeatureSystem, KernelSystem, choose_groups, minimise
+from owasvm.solvers.newton import project_balanced
+from owasvm.solvers.newton.rescue import Rescue
+from owasvm.solvers.newton.tuning import Tuning
+
+AT_ONCE = Tuning(rescue_share=0.0, more_patience=0.0)
+NEVER = Tuning(rescue_share=np.inf, rescue_steps=10**9)
+
+
+def _draw(seed: int, n_samples: int = 60, n_features: int = 3, overlap: float = 1.0):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n_samples) < 0.5, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    X = rng.standard_t(3, size=(n_samples, n_features))
+    X[:, 0] += y / overlap
+    return X, y
+
+
+def _gram(X: np.ndarray, gamma: float = 0.3) -> np.ndarray:
+    squares = (X**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2.0 * X @ X.T
+    return np.exp(-gamma * np.maximum(distances, 0.0))
+
+
+# -- groups of ranks ---------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    family=st.sampled_from([("basic", 0.05), ("basic", 0.6), ("superquantile", 0.3)]),
+    weighted=st.booleans(),
+    share=st.sampled_from([1e-1, 1e-3, 1e-6]),
+)
+def test_levels_stay_below_the_costs_and_lose_what_they_say(seed, family, weighted, share):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 150))
+    mass = rng.uniform(0.2, 4.0, n) if weighted else None
+    costs = RankCosts(n, *family, C=2.0, sample_weight=mass)
+    slack = rng.normal(size=n)
+    value = RankedHinge(costs).value(slack)
+    stairs = choose_groups(costs, slack, share * value, n)
+    order = np.argsort(-slack)
+    totals = np.cumsum(np.ones(n) if mass is None else mass[order])
+    reached = np.minimum(totals[:, None], stairs.reach) @ stairs.jump
+    allowed = np.cumsum(costs.largest_first(order))
+    assert np.all(reached <= allowed * (1 + 1e-12) + 1e-12)
+    levelled = np.diff(np.concatenate([[0.0], reached])) @ np.maximum(slack[order], 0.0)
+    assert value - levelled == pytest.approx(stairs.loss, rel=1e-6, abs=1e-10 * (1 + value))
+    assert stairs.loss <= share * value + 1e-12 * (1 + value)
+
+
+# -- the method --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", [("basic", 0.2), ("superquantile", 0.3), ("max-entropy", 0.8)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("C", [0.01, 1.0, 1000.0])
+def test_both_systems_find_a_dual_point_of_the_problem(family, weighted, C):
+    X, y = _draw(3)
+    mass = np.random.default_rng(4).uniform(0.5, 2.0, y.size) if weighted else None
+    costs = RankCosts(y.size, *family, C=C, sample_weight=mass)
+    problem = OWAProblem(y, costs, gram=_gram(X))
+    operator = problem.samples.operator()
+    values, vectors = np.linalg.eigh(problem.samples.gram_matrix())
+    rows = vectors * np.sqrt(np.maximum(values, 0.0))
+    rows -= rows.mean(axis=0)
+    known = newton.solve(problem, Settings(), NEVER)
+    slack = 1.0 - y * (problem.samples.scores(y * known.dual) + known.intercept)
+    stairs = choose_groups(costs, slack, 0.0, y.size)
+    task = newton.ConvexTask(operator, y, problem.ranked_loss(), np.ones(y.size))
+    for system in (KernelSystem(operator, y), FeatureSystem(rows, y)):
+        point = minimise(system, y, mass, stairs, 1e-8, Clock.start(Settings()))
+        assert point.gap <= 1e-8
+        assert problem.ranked_loss().excess(np.maximum(point.dual, 0.0)) <= 1 + 1e-9
+        assert abs(y @ point.dual) <= 1e-6 * point.dual.sum()
+        shift = operator.intercept_shift(y * point.coef)
+        dual = project_balanced(task, point.dual)
+        certificate = judge(problem, dual, point.intercept - shift, coef=point.coef)
+        # With sample weights the levels fit one order of the samples exactly, others nearly.
+        assert certificate.gap <= (1e-5 if weighted else 1e-6)
+        assert certificate.objective == pytest.approx(known.objective, rel=1e-5)
+
+
+def test_few_levels_are_solved_as_what_they_are():
+    """Against Newton steps on the averaged costs."""
+    X, y = _draw(5, n_samples=80)
+    costs = RankCosts(y.size, "basic", 0.3, C=5.0)
+    stairs = choose_groups(costs, np.linspace(2.0, -1.0, y.size), np.inf, y.size)
+    ascending = np.zeros(y.size)
+    for jump, reach in zip(stairs.jump, stairs.reach, strict=True):
+        ascending[y.size - round(reach) :] += jump
+    levelled = OWAProblem(y, PlainCosts(ascending), gram=_gram(X))
+    known = newton.solve(levelled, Settings(tol=1e-9))
+    system = KernelSystem(levelled.samples.operator(), y)
+    point = minimise(system, y, None, stairs, 1e-9, Clock.start(Settings()))
+    value = point.dual.sum() - 0.5 * (y * point.dual) @ levelled.samples.scores(y * point.dual)
+    assert value == pytest.approx(known.objective, rel=1e-8)
+
+
+def test_numbers_that_break_down_leave_the_last_good_point():
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    operator = GramSamples(np.full((4, 4), np.nan), definite=True).operator()
+    stairs = choose_groups(RankCosts(4), np.ones(4), 0.0, 4)
+    point = minimise(KernelSystem(operator, y), y, None, stairs, 1e-8, Clock.start(Settings()))
+    assert point.gap == np.inf
+    assert np.all(np.isfinite(point.dual))
+
+
+# -- taking over -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_rescue_ends_where_newton_steps_do(C, weighted, linear):
+    X, y = _draw(7, overlap=3.0)
+    mass = np.random.default_rng(8).integers(1, 4, y.size) if weighted else None
+    costs = RankCosts(y.size, "basic", 0.15, C=C, sample_weight=mass)
+    data = {"features": X} if linear else {"gram": _gram(X)}
+    problem = OWAProblem(y, costs, **data)
+    rescued = newton.solve(problem, Settings(), AT_ONCE)
+    alone = newton.solve(problem, Settings(), NEVER)
+    assert rescued.status is Status.OPTIMAL
+    assert rescued.objective == pytest.approx(alone.objective, rel=2e-6)
+
+
+def test_steep_weights_reach_their_gap():
+    """Newton steps alone stand at a gap of 2e-6 after their 1,000th."""
+    rng = np.random.default_rng(77)
+    X = rng.standard_t(2, size=(300, 5))
+    y = np.where(rng.random(300) < 0.4, 1.0, -1.0)
+    gram = _gram(X / X.std(axis=0), 0.2)
+    problem = OWAProblem(y, RankCosts(300, "basic", 0.1, C=100.0), gram=gram)
+    assert newton.solve(problem, Settings()).status is Status.OPTIMAL
+
+
+def test_the_rescue_is_for_the_ranked_hinge_in_memory():
+    X, y = _draw(9)
+    problem = OWAProblem(y, RankCosts(y.size), gram=_gram(X))
+    squared = replace(problem, loss="squared_hinge")
+    for given_problem, expected in ((problem, True), (squared, False)):
+        task = newton.ConvexTask(
+            problem.samples.operator(), y, given_problem.ranked_loss(), np.ones(y.size)
+        )
+        rescue = Rescue(given_problem, task, 1e-6)
+        late = replace(newton.cold_start(task), n_iter=10**6)
+        late.slack = np.ones(y.size)
+        assert rescue.is_due(late) is expected
+        assert not rescue.is_due(late)
+
+
+# -- low rank ----------------------------------------------------------------------------------
+
+
+def test_wide_kernels_are_factorised_and_narrow_ones_are_not():
+    X = np.random.default_rng(2).uniform(-1, 1, size=(200, 2))
+    wide, narrow = _gram(X, 0.1), _gram(X, 50.0)
+    rows = factorise(wide, 60)
+    assert rows is not None
+    assert rows.shape[1] < 60
+    np.testing.assert_allclose(rows @ rows.T, wide, rtol=0, atol=1e-12)
+    assert factorise(narrow, 60) is None
+
+
+@pytest.mark.parametrize("max_rank", [0, 1, 2, 3])
+def test_factors_of_degenerate_kernels(max_rank):
+    ones = np.ones((6, 6))
+    rows = factorise(ones, max_rank)
+    if max_rank == 0:
+        assert rows is None
+    else:
+        np.testing.assert_allclose(rows @ rows.T, ones)
+    nothing = factorise(np.zeros((6, 6)), max_rank)
+    assert nothing is not None
+    assert nothing.shape == (6, 0)
+    assert factorise(np.full((6, 6), np.nan), max_rank) is None
+
+
+def test_a_factor_changes_no_solution():
+    X, y = _draw(11, n_samples=150, n_features=2)
+    gram = _gram(X / X.std(axis=0), 0.05)
+    problem = OWAProblem(y, RankCosts(y.size, "basic", 0.5, C=10.0), gram=gram)
+    assert factorise(gram, 50) is not None
+    solution = newton.solve(problem, Settings(tol=1e-8))
+    lifted = OWAProblem(y, problem.costs, gram=gram + 1e-9 * np.eye(y.size))
+    assert factorise(lifted.samples.gram_matrix(), 50) is None
+    reference = newton.solve(lifted, Settings(tol=1e-8))
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == pytest.approx(reference.objective, rel=1e-6)
