@@ -108,6 +108,8 @@ def _all_iterates(
     for last in iterates(task, start):
         yield last
         if rescue.is_due(last):
+            # Judged before it is left behind: nothing better may come.
+            yield replace(last, is_final=True)
             break
     for rescued in rescue.iterates(last, clock):
         yield rescued

@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 
 # Iterations to expect of the interior point method.
 _EXPECTED_ITERATIONS = 40
-# It keeps about ten numbers per pair of a sample and a level.
-_MAX_PAIRS = 20_000_000
+# It keeps about a dozen numbers per pair of a sample and a level, and passes over all of them about
+# fifteen times per iteration: this many take half a second.
+_MAX_PAIRS = 4_000_000
 # Share of the tolerance that the levels may cost, and that is left to the iterations.
 _LEVEL_SHARE = 0.25
 _ITERATION_SHARE = 0.4
