@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +13,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from owasvm.samples import Partitions
-from owasvm.samples._partition_tasks import decide
-from owasvm.samples.partitions import compute_vectors, map_blocks
+from owasvm.samples import Partitions, partitions
 
 if TYPE_CHECKING:
     from owasvm.estimators.linear_owa_svc import LinearOWASVC
@@ -26,7 +23,7 @@ def validate_partitions(
     model: LinearOWASVC, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Partitions, ArrayLike, ArrayLike | None]:
     """Samples in partitions, and in memory their labels and weights, checked."""
-    y, sample_weight = compute_vectors(y, sample_weight)
+    y, sample_weight = partitions.compute_vectors(y, sample_weight)
     y = validate_data(model, y=y)
     name = type(model).__name__
     _check_columns(model, X, reset=True)
@@ -41,18 +38,8 @@ def map_decisions(model: LinearOWASVC, X: Any, classes: NDArray[Any] | None = No
     """Decision values, or classes, as a lazy Dask array."""
     check_is_fitted(model)
     _check_columns(model, X, reset=False)
-    per_class = None if classes is not None or model.classes_.size == 2 else model.classes_.size
-    return map_blocks(
-        X,
-        partial(
-            decide,
-            weight=model.coef_,
-            intercept=model.intercept_,
-            name=type(model).__name__,
-            classes=classes,
-        ),
-        per_class,
-        np.dtype(np.float64) if classes is None else classes.dtype,
+    return partitions.map_decisions(
+        X, model.coef_, model.intercept_, type(model).__name__, classes
     )
 
 

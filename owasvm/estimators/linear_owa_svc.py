@@ -201,8 +201,8 @@ class LinearOWASVC(ExactOWAClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, Dask array, Dask DataFrame} of shape (n_samples, n_features)
-            Samples.
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
+            Samples; of Dask an array or a DataFrame.
 
         Returns
         -------
@@ -218,8 +218,8 @@ class LinearOWASVC(ExactOWAClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, Dask array, Dask DataFrame} of shape (n_samples, n_features)
-            Samples.
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
+            Samples; of Dask an array or a DataFrame.
 
         Returns
         -------

@@ -76,15 +76,6 @@ def measure(block: Any, kept: IntArray | None, origin: FloatArray | None) -> Flo
         return np.concatenate([np.zeros(0), *(row_norms(piece) for _, piece in pieces)])
 
 
-def gather(
-    block: Any, kept: IntArray | None, origin: FloatArray | None, index: IntArray
-) -> FloatArray | sp.csr_matrix:
-    """Some rows themselves."""
-    chosen = index if kept is None else kept[index]
-    rows = _as_rows(block)[chosen]
-    return _move(rows, origin)
-
-
 @dataclass(frozen=True, eq=False)
 class Ties:
     """Samples of tied blocks that were met so far, of blocks that have not been met completely.
@@ -153,6 +144,8 @@ class ActiveRows:
         Blocks other than 0 that occur, ascending.
     n_members, shrink : ndarray of shape (n_blocks,)
         Of these blocks: samples in all partitions, and the share that is taken.
+    gathered : bool
+        Whether the rows themselves are asked for, and not their scatter.
     """
 
     index: IntArray
@@ -162,19 +155,56 @@ class ActiveRows:
     present: IntArray
     n_members: IntArray
     shrink: FloatArray
+    gathered: bool
 
 
-def scatter(
-    block: Any, kept: IntArray | None, origin: FloatArray | None, active: ActiveRows
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What one pass adds up.
+
+    Parameters
+    ----------
+    total : ndarray of shape (n_features,) or None
+        ``sum_i coef_i x_i``, if coefficients were given.
+    scatter : Scatter or None, default=None
+        Of the active rows, if there are any and they are not gathered.
+    rows : list of {ndarray, CSR matrix}, default=()
+        Active rows, in the order of the partitions, if they are.
+    """
+
+    total: FloatArray | None
+    scatter: Scatter | None = None
+    rows: tuple[Any, ...] = ()
+
+
+def sum_up(
+    block: Any,
+    kept: IntArray | None,
+    origin: FloatArray | None,
+    coef: FloatArray | None,
+    active: ActiveRows | None,
+) -> Sums:
+    """The share of a partition in the sums of a pass."""
+    rows = _as_rows(block)
+    total = None if coef is None else combine(rows, kept, origin, coef)
+    if active is None:
+        return Sums(total)
+    chosen = active.index if kept is None else kept[active.index]
+    if active.gathered:
+        return Sums(total, rows=(_move(rows[chosen], origin),))
+    return Sums(total, _scatter(rows, chosen, origin, active))
+
+
+def _scatter(
+    rows: Any, chosen: IntArray, origin: FloatArray | None, active: ActiveRows
 ) -> Scatter:
     """``B'B`` of active rows, tied ones centred by the means of their blocks in this partition."""
-    rows = _as_rows(block)
-    chosen = active.index if kept is None else kept[active.index]
     n_features = rows.shape[1]
     tied = active.block > 0
     place = np.searchsorted(active.present, active.block)
     n_met = np.bincount(place[tied], minlength=active.present.size)
-    norm = np.bincount(place[tied], active.tie[tied] ** 2, minlength=active.present.size)
+    squares = active.tie[tied] ** 2
+    norm = np.bincount(place[tied], squares, active.present.size).astype(np.float64)
     mean = np.zeros((active.present.size, n_features))
     coupling = np.zeros(n_features)
     root = np.abs(active.tie)
@@ -205,15 +235,18 @@ def _sum_by_place(place: IntArray, values: FloatArray, n_places: int) -> sp.csc_
     return sp.csc_matrix((values[counted], inside[counted], starts), (n_places, place.size))
 
 
-def add(parts: list[FloatArray]) -> FloatArray:
-    """The sum of arrays."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
+def join(parts: list[Sums]) -> Sums:
+    """The sums of several sets of partitions."""
+    totals = [part.total for part in parts if part.total is not None]
+    scatters = [part.scatter for part in parts if part.scatter is not None]
+    return Sums(
+        np.sum(totals, axis=0) if totals else None,
+        _join_scatters(scatters) if scatters else None,
+        tuple(rows for part in parts for rows in part.rows),
+    )
 
 
-def join(parts: list[Scatter]) -> Scatter:
+def _join_scatters(parts: list[Scatter]) -> Scatter:
     r"""The scatter of several sets of partitions.
 
     Two parts of a block with means :math:`m_1, m_2` and norms :math:`q_1, q_2` add
@@ -237,7 +270,8 @@ def _join_ties(one: Ties, other: Ties, matrix: FloatArray) -> Ties:
     first, second = one.take(mine), other.take(yours)
     norm = first.norm + second.norm
     share = first.shrink * (2.0 - first.shrink)
-    between = (first.mean - second.mean) * np.sqrt(share * first.norm * second.norm / norm)[:, None]
+    scale = np.sqrt(share * first.norm * second.norm / norm)
+    between = (first.mean - second.mean) * scale[:, None]
     matrix += between.T @ between
     mean = first.mean + (second.mean - first.mean) * (second.norm / norm)[:, None]
     met = Ties(shared, first.n_met + second.n_met, first.n_members, first.shrink, norm, mean)
@@ -252,9 +286,10 @@ def _join_ties(one: Ties, other: Ties, matrix: FloatArray) -> Ties:
 
 
 def decide(
-    block: Any, weight: FloatArray, intercept: FloatArray, name: str, classes: NDArray[Any] | None
+    block: Any, model: tuple[FloatArray, FloatArray, str, NDArray[Any] | None]
 ) -> NDArray[Any]:
     """Decision values of the rows of a block, or their classes."""
+    weight, intercept, name, classes = model
     rows = _as_rows(block, name=name)
     values = score(rows, None, None, weight.T) + intercept
     if values.shape[1] == 1:

@@ -41,7 +41,7 @@ from owasvm.samples.principal import PrincipalAxes
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["PartitionSamples", "Partitions", "compute_vectors", "is_dask", "map_blocks"]
+__all__ = ["PartitionSamples", "Partitions", "compute_vectors", "is_dask", "map_decisions"]
 
 # Partial sums that are added up by one task.
 _BRANCHES = 8
@@ -88,31 +88,41 @@ def _split(X: Any) -> list[Any]:
     return list(X.to_delayed())
 
 
-def map_blocks(X: Any, decide: Callable[..., Any], n_columns: int | None, dtype: Any) -> Any:
-    """A lazy Dask array of what a function makes of each block of whole rows.
+def map_decisions(
+    X: Any,
+    weight: FloatArray,
+    intercept: FloatArray,
+    name: str,
+    classes: NDArray[Any] | None = None,
+) -> Any:
+    """Decision values of linear classifiers as a lazy Dask array, or the classes they speak for.
 
     Parameters
     ----------
     X : Dask array or DataFrame of shape (n_samples, n_features)
         Samples.
-    decide : callable
-        Takes a block.
-    n_columns : int or None
-        Columns of its results, None for results of one dimension.
-    dtype : dtype
-        Their type.
+    weight : ndarray of shape (n_problems, n_features)
+        One row for two classes, one row per class for more.
+    intercept : ndarray of shape (n_problems,)
+        Intercepts.
+    name : str
+        Name of the estimator, for error messages.
+    classes : ndarray of shape (n_classes,) or None, default=None
+        Labels to choose from, if labels are wanted.
 
     Returns
     -------
-    values : dask.array.Array of shape (n_samples,) or (n_samples, n_columns)
+    values : dask.array.Array of shape (n_samples,) or (n_samples, n_problems)
     """
     da = require("dask.array", "A Dask collection", "dask")
-    delayed = require("dask", "A Dask collection", "dask").delayed(decide, pure=False)
+    decide = _delay(tasks.decide)
+    shared = _share((weight, intercept, name, classes))
     blocks = _split(X)
     lengths = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(blocks)
-    columns = () if n_columns is None else (n_columns,)
+    columns = () if classes is not None or len(weight) == 1 else (len(weight),)
+    dtype = np.dtype(np.float64) if classes is None else classes.dtype
     parts = [
-        da.from_delayed(delayed(block), (length, *columns), dtype=dtype)
+        da.from_delayed(decide(block, shared), (length, *columns), dtype=dtype)
         for block, length in zip(blocks, lengths, strict=True)
     ]
     return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
@@ -172,7 +182,7 @@ class Partitions:
         return max(summary.longest_row for summary in self._summaries)
 
     def __getitem__(self, rows: IntArray) -> Partitions:
-        """The rows of ascending numbers `rows`."""
+        """The rows of ascending numbers, or copies of them."""
         kept: list[IntArray | None] = []
         for old, index in zip(self._kept, self._cut(rows), strict=True):
             kept.append(index if old is None else old[index])
@@ -189,90 +199,103 @@ class Partitions:
     def _cut(self, samples: IntArray) -> list[IntArray]:
         """Ascending sample numbers as row numbers of each partition."""
         ends = np.searchsorted(samples, self._starts)
-        return [
-            samples[ends[p] : ends[p + 1]] - self._starts[p] for p in range(len(self._blocks))
-        ]
+        return [samples[ends[p] : ends[p + 1]] - self._starts[p] for p in range(len(self._blocks))]
 
     def _map(
-        self,
-        function: Callable[..., Any],
-        origin: FloatArray | None,
-        arguments: Sequence[Any] | None = None,
+        self, function: Callable[..., Any], origin: FloatArray | None, *arguments: Sequence[Any]
     ) -> list[Any]:
-        """Lazy results of the partitions; those whose argument is None are left out."""
+        """Lazy results of the partitions; those whose arguments are all None are left out."""
         delayed, moved = _delay(function), None if origin is None else _share(origin)
-        results = []
-        for p, (block, kept) in enumerate(zip(self._blocks, self._kept, strict=True)):
-            if arguments is None:
-                results.append(delayed(block, kept, moved))
-            elif arguments[p] is not None:
-                results.append(delayed(block, kept, moved, arguments[p]))
-        return results
-
-    def _slices(self, vector: FloatArray) -> list[FloatArray]:
-        """A vector by partitions."""
-        starts = self._starts
-        return [vector[starts[p] : starts[p + 1]] for p in range(len(self._blocks))]
-
-    def combine(self, coef: FloatArray, origin: FloatArray | None) -> FloatArray:
-        """``sum_i coef_i x_i``, one pass over the partitions where a coefficient is not 0."""
-        slices = [part if part.any() else None for part in self._slices(coef)]
-        sums = self._map(tasks.combine, origin, slices)
-        if not sums:
-            return np.zeros(self.shape[1])
-        return np.asarray(_compute([_add_up(sums, tasks.add)])[0])
+        each = zip(self._blocks, self._kept, *arguments, strict=True)
+        return [
+            delayed(block, kept, moved, *own)
+            for block, kept, *own in each
+            if not own or any(argument is not None for argument in own)
+        ]
 
     def score(self, weight: FloatArray, origin: FloatArray | None) -> FloatArray:
         """``<weight, x_i>`` of all samples, one pass."""
         if not weight.any():
             return np.zeros(self.shape[0])
-        shared = _share(weight)
-        lazy = self._map(tasks.score, origin, [shared] * len(self._blocks))
-        return np.concatenate(_compute(lazy))
+        shared = [_share(weight)] * len(self._blocks)
+        return np.concatenate(_compute(self._map(tasks.score, origin, shared)))
 
     def measure(self, origin: FloatArray | None) -> FloatArray:
         """``|x_i|`` of all samples, one pass."""
         return np.concatenate(_compute(self._map(tasks.measure, origin)))
 
-    def gather(self, samples: IntArray, origin: FloatArray | None) -> Any:
-        """The rows of some samples, in this order, one pass over the partitions that hold any."""
-        order = np.argsort(samples)
-        cuts = [index if index.size else None for index in self._cut(samples[order])]
-        parts = _compute(self._map(tasks.gather, origin, cuts))
-        rows = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
-        place = np.empty(order.size, dtype=np.int64)
-        place[order] = np.arange(order.size)
-        return rows[place]
+    def combine(self, coef: FloatArray, origin: FloatArray | None) -> FloatArray:
+        """``sum_i coef_i x_i``, one pass over the partitions where a coefficient is not 0."""
+        return self.sum_up(origin, coef)[0]
 
-    def scatter(self, active: ActiveSet, origin: FloatArray | None) -> tuple[Any, Any]:
-        """``B'B`` and ``B'e`` of active samples, one pass over the partitions that hold any."""
+    def sum_up(
+        self,
+        origin: FloatArray | None,
+        coef: FloatArray | None = None,
+        active: ActiveSet | None = None,
+        *,
+        gathered: bool = False,
+    ) -> tuple[FloatArray, Any]:
+        """One pass over the partitions that have something to add.
+
+        Returns
+        -------
+        total : ndarray of shape (n_features,)
+            ``sum_i coef_i x_i``.
+        found : Scatter, ndarray, CSR matrix or None
+            Of active samples ``B'B`` and ``B'e``, or, if `gathered`, their rows.
+        """
+        nothing = [None] * len(self._blocks)
+        lazy = self._map(
+            tasks.sum_up,
+            origin,
+            nothing if coef is None else self._slices(coef),
+            nothing if active is None else self._divide(active, gathered),
+        )
+        found = _compute([_add_up(lazy)])[0] if lazy else tasks.Sums(None)
+        total = np.zeros(self.shape[1]) if found.total is None else np.array(found.total)
+        if active is None or not gathered:
+            return total, found.scatter
+        return total, _reorder(found.rows, active.samples)
+
+    def _slices(self, coef: FloatArray) -> list[FloatArray | None]:
+        """Coefficients by partitions, None where they are all 0."""
+        starts = self._starts
+        parts = [coef[starts[p] : starts[p + 1]] for p in range(len(self._blocks))]
+        return [part if part.any() else None for part in parts]
+
+    def _divide(self, active: ActiveSet, gathered: bool) -> list[tasks.ActiveRows | None]:
+        """Active samples by partitions, None where there are none."""
         sizes = np.diff(active.offsets)
         block = np.repeat(np.arange(sizes.size), sizes)
         coupling = active.root * active.apply(active.ones.copy())
         order = np.argsort(active.samples)
         ends = np.searchsorted(active.samples[order], self._starts)
-        arguments: list[tasks.ActiveRows | None] = []
+        divided: list[tasks.ActiveRows | None] = []
         for p in range(len(self._blocks)):
             mine = order[ends[p] : ends[p + 1]]
-            if mine.size == 0:
-                arguments.append(None)
-                continue
             present = np.unique(block[mine])
             present = present[present > 0]
-            arguments.append(
-                tasks.ActiveRows(
-                    index=active.samples[mine] - self._starts[p],
-                    block=block[mine],
-                    tie=active.tie[mine],
-                    coupling=coupling[mine],
-                    present=present,
-                    n_members=sizes[present],
-                    shrink=active.shrink[present],
-                )
+            rows = tasks.ActiveRows(
+                index=active.samples[mine] - self._starts[p],
+                block=block[mine],
+                tie=active.tie[mine],
+                coupling=coupling[mine],
+                present=present,
+                n_members=sizes[present],
+                shrink=active.shrink[present],
+                gathered=gathered,
             )
-        lazy = self._map(tasks.scatter, origin, arguments)
-        found = _compute([_add_up(lazy, tasks.join)])[0]
-        return found.matrix.copy(), found.coupling
+            divided.append(rows if mine.size else None)
+        return divided
+
+
+def _reorder(parts: Sequence[Any], samples: IntArray) -> Any:
+    """Rows that come in ascending order of their samples, in the order of `samples`."""
+    rows = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+    place = np.empty(samples.size, dtype=np.int64)
+    place[np.argsort(samples)] = np.arange(samples.size)
+    return rows[place]
 
 
 def _delay(function: Callable[..., Any]) -> Any:
@@ -285,9 +308,9 @@ def _share(value: Any) -> Any:
     return dask.delayed(value, pure=False, traverse=False)
 
 
-def _add_up(parts: list[Any], add: Callable[..., Any]) -> Any:
-    """One lazy value of many, along a tree."""
-    delayed = _delay(add)
+def _add_up(parts: list[Any]) -> Any:
+    """The sums of many partitions, along a tree."""
+    delayed = _delay(tasks.join)
     while len(parts) > 1:
         parts = [
             delayed(parts[i : i + _BRANCHES]) if i + 1 < len(parts) else parts[i]
@@ -304,7 +327,7 @@ class _Remembering:
         self._known: OrderedDict[bytes, FloatArray] = OrderedDict()
 
     def __call__(self, vector: FloatArray) -> FloatArray:
-        key = hashlib.blake2b(np.ascontiguousarray(vector)).digest()
+        key = hashlib.blake2b(vector.tobytes()).digest()
         if key not in self._known:
             self._known[key] = self._function(vector)
             if len(self._known) > _REMEMBERED:
@@ -367,7 +390,8 @@ class PartitionSamples(FeatureSamples):
         return PartitionOperator(self, self._rows, self._origin)
 
     def take(self, index: IntArray) -> Samples:
-        raise self._refuse("Copies of samples")
+        """Samples of ascending numbers, or copies of them."""
+        return PartitionSamples(self._rows[index])
 
     def principal_axes(self, emphases: FloatArray) -> PrincipalAxes:
         raise self._refuse("Principal axes")
@@ -391,8 +415,9 @@ class PartitionSamples(FeatureSamples):
 class PartitionOperator:
     """Newton steps of a linear model from partitions.
 
-    A step takes three passes: the residual, ``B'B`` of the active rows, and the scores. Where the
-    active rows are fewer numbers than ``B'B`` they come here themselves.
+    A step takes two passes: one adds up the residual and ``B'B`` of the active rows, the other
+    computes scores. Where the active rows are fewer numbers than ``B'B`` they come here
+    themselves.
     """
 
     def __init__(
@@ -402,6 +427,8 @@ class PartitionOperator:
         self._rows = rows
         self._origin = origin
         self.n_samples, self._n_features = rows.shape
+        self._foreseen: ActiveSet | None = None
+        self._found: Any = None
 
     def mean_diagonal(self) -> float:
         norms = self._samples.norms
@@ -415,7 +442,11 @@ class PartitionOperator:
         return Vector(coef, self._rows.score(weight, self._origin), weight)
 
     def residual(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
-        weight = self._rows.combine(target, self._origin) - current.weight
+        active, gathered = self._foreseen, False
+        if active is not None:
+            gathered = self._is_worth_gathering(active.samples.size)
+        total, self._found = self._rows.sum_up(self._origin, target, active, gathered=gathered)
+        weight = total - current.weight
         return Vector(target - current.coef, np.empty(0), weight), float(weight @ weight)
 
     def inner(self, one: Vector, other: Vector) -> float:
@@ -424,15 +455,27 @@ class PartitionOperator:
     def complete(self, vector: Vector) -> None:
         vector.scores = self._rows.score(vector.weight, self._origin)
 
+    def foresee(self, active: ActiveSet) -> None:
+        """Have the next residual come with what a step of these samples will need."""
+        self._foreseen = active if active.samples.size else None
+
+    def _find(self, active: ActiveSet, gathered: bool) -> Any:
+        """What the last residual came with, or the result of a pass of its own."""
+        found, self._found = self._found, None
+        if found is not None and self._foreseen is not None and _agree(self._foreseen, active):
+            return found
+        return self._rows.sum_up(self._origin, None, active, gathered=gathered)[1]
+
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples, coef = active.samples, residual.coef
         if self._is_worth_gathering(samples.size):
-            rows = FeatureOperator(self._rows.gather(samples, self._origin), centred=False)
+            rows = FeatureOperator(self._find(active, gathered=True), centred=False)
             part = Vector(coef[samples], np.empty(0), residual.weight)
             here = replace(active, samples=np.arange(samples.size))
             step, intercept = rows.newton_step(part, here)
             coef[samples] = step.coef
-            return Vector(coef, self._rows.score(step.weight, self._origin), step.weight), intercept
+            scores = self._rows.score(step.weight, self._origin)
+            return Vector(coef, scores, step.weight), intercept
         weight, intercept = self._solve(residual.weight, active)
         scores = self._rows.score(weight, self._origin)
         moves = active.apply(active.root * scores[samples]) + intercept * active.ones
@@ -449,7 +492,8 @@ class PartitionOperator:
     def _solve(self, residual: FloatArray, active: ActiveSet) -> tuple[FloatArray, float]:
         """The step from the system ``(B'B + ridge I) h + B'e db = ridge r``."""
         ridge = active.ridge
-        matrix, coupling = self._rows.scatter(active, self._origin)
+        found = self._find(active, gathered=False)
+        matrix, coupling = found.matrix.copy(), found.coupling
         matrix[np.diag_indices(self._n_features)] += ridge
         if not active.free:
             return solve_definite(matrix, ridge * residual[None])[0], 0.0
@@ -458,3 +502,13 @@ class PartitionOperator:
         demand = ridge * active.imbalance - float(coupling @ solved[0])
         intercept = limit_intercept(demand, curvature)
         return solved[0] - intercept * solved[1], intercept
+
+
+def _agree(one: ActiveSet, other: ActiveSet) -> bool:
+    """Whether two sets hold the same samples, tied in the same way."""
+    return (
+        np.array_equal(one.samples, other.samples)
+        and np.array_equal(one.offsets, other.offsets)
+        and np.array_equal(one.tie, other.tie)
+        and np.array_equal(one.shrink, other.shrink)
+    )
