@@ -28,7 +28,7 @@ def validate_partitions(
     name = type(model).__name__
     _check_columns(model, X, reset=True)
     rows = Partitions.of(X, name)
-    if rows.shape[0] == 0:
+    if 0 in rows.shape:
         check_array(np.empty(rows.shape), estimator=name)
     check_consistent_length(rows, y)
     return rows, y, sample_weight

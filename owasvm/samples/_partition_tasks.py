@@ -27,6 +27,20 @@ _PIECE = 2**19
 _LEAST_ROWS = 256
 
 
+class Recipe:
+    """How to make a block: a graph of Dask that needs nothing else, and the key of the block."""
+
+    def __init__(self, graph: dict[Any, Any], key: Any) -> None:
+        self.graph = graph
+        self.key = key
+
+    def make(self) -> Any:
+        """The block."""
+        import dask
+
+        return dask.get(self.graph, self.key)
+
+
 @dataclass(frozen=True)
 class Summary:
     """A partition as it was found: rows, columns, numbers stored, most in a row, column sums."""
@@ -301,12 +315,15 @@ def decide(
 
 def _as_rows(block: Any, name: str | None = None) -> Any:
     """A block as an array or a CSR matrix; with the name of an estimator it is checked."""
+    if isinstance(block, Recipe):
+        block = block.make()
     return check_array(
         block.tocsr() if hasattr(block, "tocsr") else block,
         accept_sparse="csr",
         dtype=(np.float64, np.float32),
         ensure_all_finite=name is not None,
         ensure_min_samples=0,
+        ensure_min_features=0,
         estimator=name,
         input_name="X",
     )

@@ -13,6 +13,7 @@ tasks that need them.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -47,6 +48,8 @@ __all__ = ["PartitionSamples", "Partitions", "compute_vectors", "is_dask", "map_
 _BRANCHES = 8
 # Sparse features with a larger share of entries are no longer sparse.
 _DENSE_SHARE = 0.5
+# Numbers that the sums of tied blocks, which travel with ``B'B``, may take.
+_TIED_NUMBERS = 2**19
 # Results of passes that are remembered: certificates ask for the same ones again.
 _REMEMBERED = 3
 # Vectors travel inside of the graph, which Dask would warn of at each pass.
@@ -62,7 +65,9 @@ def is_dask(X: Any) -> bool:
 def _compute(values: Sequence[Any]) -> list[Any]:
     """What lazy values are, by the cluster of the active client, or by threads without one."""
     dask = require("dask", "A Dask collection", "dask")
-    with dask.config.set(_SILENT):
+    # Settings of a package that is imported later would take its defaults with them.
+    settings = _SILENT if "distributed" in sys.modules else {}
+    with dask.config.set(settings):
         try:
             return list(dask.compute(*values))
         except Exception as error:
@@ -86,6 +91,27 @@ def _split(X: Any) -> list[Any]:
     if hasattr(X, "rechunk"):
         return list(X.rechunk({1: -1}).to_delayed().ravel())
     return list(X.to_delayed())
+
+
+def _fold(blocks: list[Any]) -> list[Any]:
+    """Blocks as recipes, where each is made without the others; else as they are.
+
+    A task that makes its block itself holds it for as long as it works on it, and a pass has half
+    as many tasks.
+    """
+    cull = require("dask.optimization", "A Dask collection", "dask").cull
+    graph = dict(blocks[0].__dask_graph__())
+    recipes = []
+    for block in blocks:
+        own = cull(graph, [block.key])[0] if block.key in graph else {}
+        # What is already on a cluster, and tasks of versions of Dask that do not tell.
+        needed = [getattr(task, "dependencies", None) for task in own.values()]
+        if not own or any(keys is None or not keys <= own.keys() for keys in needed):
+            return blocks
+        recipes.append(tasks.Recipe(own, block.key))
+    if sum(len(recipe.graph) for recipe in recipes) > len(graph):
+        return blocks
+    return recipes
 
 
 def map_decisions(
@@ -140,7 +166,7 @@ class Partitions:
 
     Parameters
     ----------
-    blocks : list of Delayed
+    blocks : list of Delayed or list of Recipe
         Blocks of whole rows.
     summaries : list of Summary
         What they hold.
@@ -167,7 +193,7 @@ class Partitions:
     @classmethod
     def of(cls, X: Any, name: str) -> Partitions:
         """One pass: lengths, sums, and the checks of scikit-learn for the estimator `name`."""
-        blocks = _split(X)
+        blocks = _fold(_split(X))
         summarise = _delay(tasks.summarise)
         return cls(blocks, _compute([summarise(block, name) for block in blocks]))
 
@@ -417,7 +443,8 @@ class PartitionOperator:
 
     A step takes two passes: one adds up the residual and ``B'B`` of the active rows, the other
     computes scores. Where the active rows are fewer numbers than ``B'B`` they come here
-    themselves.
+    themselves. Where very many blocks are tied, only the largest are coupled over partitions
+    (:func:`_loosen`).
     """
 
     def __init__(
@@ -442,9 +469,8 @@ class PartitionOperator:
         return Vector(coef, self._rows.score(weight, self._origin), weight)
 
     def residual(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
-        active, gathered = self._foreseen, False
-        if active is not None:
-            gathered = self._is_worth_gathering(active.samples.size)
+        active = self._foreseen
+        gathered = active is not None and self._is_worth_gathering(active.samples.size)
         total, self._found = self._rows.sum_up(self._origin, target, active, gathered=gathered)
         weight = total - current.weight
         return Vector(target - current.coef, np.empty(0), weight), float(weight @ weight)
@@ -457,7 +483,12 @@ class PartitionOperator:
 
     def foresee(self, active: ActiveSet) -> None:
         """Have the next residual come with what a step of these samples will need."""
-        self._foreseen = active if active.samples.size else None
+        self._foreseen = self._simplify(active) if active.samples.size else None
+
+    def _simplify(self, active: ActiveSet) -> ActiveSet:
+        if self._is_worth_gathering(active.samples.size):
+            return active
+        return _loosen(active, max(self._n_features, _TIED_NUMBERS // self._n_features))
 
     def _find(self, active: ActiveSet, gathered: bool) -> Any:
         """What the last residual came with, or the result of a pass of its own."""
@@ -467,6 +498,7 @@ class PartitionOperator:
         return self._rows.sum_up(self._origin, None, active, gathered=gathered)[1]
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
+        active = self._simplify(active)
         samples, coef = active.samples, residual.coef
         if self._is_worth_gathering(samples.size):
             rows = FeatureOperator(self._find(active, gathered=True), centred=False)
@@ -502,6 +534,38 @@ class PartitionOperator:
         demand = ridge * active.imbalance - float(coupling @ solved[0])
         intercept = limit_intercept(demand, curvature)
         return solved[0] - intercept * solved[1], intercept
+
+
+def _loosen(active: ActiveSet, n_blocks: int) -> ActiveSet:
+    """An active set in which only the largest blocks are tied.
+
+    Members of the others move on their own, with what their tie leaves each of them on average:
+    of ``1 - s (2 - s) t t' / |t|^2``, the square of R, the diagonal stays. A step is then not
+    quite Newton's, but its direction descends all the same. Near the solution there are at most as
+    many blocks as features, and all of them stay tied.
+    """
+    sizes = np.diff(active.offsets)
+    if sizes.size - 1 <= n_blocks:
+        return active
+    kept = np.sort(1 + np.argsort(-sizes[1:], kind="stable")[:n_blocks])
+    label = np.zeros(sizes.size, dtype=np.int64)
+    label[kept] = np.arange(1, n_blocks + 1)
+    block = np.repeat(np.arange(sizes.size), sizes)
+    loose = (block > 0) & (label[block] == 0)
+    squares = active.tie**2
+    shrink = active.shrink[block]
+    taken = shrink * (2.0 - shrink) * squares / np.bincount(block, squares)[block]
+    factor = np.where(loose, np.sqrt(np.maximum(1.0 - taken, 0.0)), 1.0)
+    order = np.argsort(label[block], kind="stable")
+    counts = np.bincount(label[block], minlength=n_blocks + 1)
+    return replace(
+        active,
+        samples=active.samples[order],
+        offsets=np.concatenate(([0], np.cumsum(counts))),
+        shrink=np.concatenate((active.shrink[:1], active.shrink[kept])),
+        root=(factor * active.root)[order],
+        tie=(factor * active.tie)[order],
+    )
 
 
 def _agree(one: ActiveSet, other: ActiveSet) -> bool:
