@@ -179,9 +179,7 @@ def test_warm_start():
 def test_scatter_of_tied_rows_across_partitions(gathered):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5))
-    samples = PartitionSamples(
-        partitions.Partitions.of(da.from_array(X, chunks=(30, -1)), "test")
-    )
+    samples = PartitionSamples(partitions.Partitions.of(da.from_array(X, chunks=(30, -1)), "test"))
     rows = samples._rows
     origin = X.mean(axis=0)
     np.testing.assert_allclose(samples._origin, origin, atol=1e-14)
@@ -260,13 +258,13 @@ def spoil(X, value):
         lambda X, y: (spoil(X, np.nan), y),
         lambda X, y: (spoil(X, np.inf), y),
         lambda X, y: (X, y[:-1]),
-        lambda X, y: (X, np.zeros(600)),
-        lambda X, y: (X, np.linspace(0.0, 1.0, 600)),
-        lambda X, y: (X, None),
+        lambda X, _: (X, np.zeros(600)),
+        lambda X, _: (X, np.linspace(0.0, 1.0, 600)),
+        lambda X, _: (X, None),
         lambda X, y: (X[:0], y[:0]),
         lambda X, y: (X[:, :0], y),
         lambda X, y: (X.astype(complex), y),
-        lambda X, y: (np.full((600, 2), "text", dtype=object), y),
+        lambda _, y: (np.full((600, 2), "text", dtype=object), y),
     ],
 )
 def test_bad_input_is_refused_as_in_memory(change):
@@ -296,7 +294,7 @@ def test_predictions_are_lazy():
     X, y = make_data()
     model = LinearOWASVC().fit(X, y)
 
-    def fail(block):
+    def fail(_):
         raise RuntimeError("read")
 
     lazy = da.from_array(X, chunks=(100, -1)).map_blocks(fail, dtype=float, meta=np.empty((0, 0)))
@@ -341,6 +339,18 @@ def test_time_limit_keeps_the_best_point():
     assert model.objective_ >= LinearOWASVC().fit(X, y).lower_bound_ >= model.lower_bound_
 
 
+def test_a_partition_that_kills_workers_is_an_error_that_says_so(monkeypatch):
+    class KilledWorker(Exception):
+        """As distributed names it."""
+
+    def compute(*_):
+        raise KilledWorker
+
+    monkeypatch.setattr(dask, "compute", compute)
+    with pytest.raises(MemoryError, match="make the partitions smaller"):
+        LinearOWASVC().fit(da.ones((4, 2), chunks=(2, -1)), [0, 1, 0, 1])
+
+
 def test_dask_is_imported_by_its_own_collections_only():
     code = "import sys; from owasvm import LinearOWASVC; sys.exit('dask' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -369,32 +379,22 @@ def client():
         yield client
 
 
-def draw(n_rows, n_features):
-    """The same rows every time."""
-    return np.random.default_rng(0).random((n_rows, n_features)) - 0.5
-
-
-def repeat_lazily(n_copies, n_rows, n_features):
-    """The rows of `draw` again and again, made when they are needed."""
-    parts = [
-        da.from_delayed(
-            dask.delayed(draw, pure=False)(n_rows, n_features), (n_rows, n_features), float
-        )
-        for _ in range(n_copies)
-    ]
-    return da.concatenate(parts)
-
-
-def test_data_beyond_the_memory_of_the_workers(client):
+def test_data_beyond_the_memory_of_the_workers(client, tmp_path):
     """Copies of rows are rows with a whole-number weight, and these fit into memory."""
     n_copies, n_rows, n_features = 72, 8_000, 100
-    X = draw(n_rows, n_features)
-    rng = np.random.default_rng(1)
-    y = np.where(X @ rng.normal(size=n_features) + rng.normal(size=n_rows) > 0, 1, -1)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, n_features))
+    y = np.where(X @ rng.normal(size=n_features) + 5.0 * rng.normal(size=n_rows) > 0, 1, -1)
+    np.save(tmp_path / "rows.npy", X)
+    # Each of them is read on its own.
+    copies = [
+        da.from_delayed(dask.delayed(np.load, pure=False)(tmp_path / "rows.npy"), X.shape, float)
+        for _ in range(n_copies)
+    ]
+    lazy = da.concatenate(copies)
+    assert lazy.nbytes > MEMORY_LIMIT
     parameters = {"C": 1e-3, "loss": "squared_hinge", "weights": "uniform", "tol": 1e-9}
     expected = LinearOWASVC(**parameters).fit(X, y, sample_weight=np.full(n_rows, n_copies))
-    lazy = repeat_lazily(n_copies, n_rows, n_features)
-    assert lazy.nbytes > MEMORY_LIMIT
     found = LinearOWASVC(**parameters).fit(lazy, np.tile(y, n_copies))
     np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-8)
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-4)
@@ -427,15 +427,3 @@ def test_a_fit_survives_the_death_of_a_worker(client, monkeypatch):
     found = LinearOWASVC(**parameters).fit(lazy, y)
     assert len(killed) == 1
     assert_same(found, expected)
-
-
-def test_a_partition_that_kills_workers_is_an_error_that_says_so(client):
-    def die(block):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    lazy = da.from_array(np.eye(4), chunks=(2, -1)).map_blocks(die, dtype=float, meta=np.eye(0))
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        pytest.raises(MemoryError, match="make the partitions smaller"),
-    ):
-        LinearOWASVC().fit(lazy, [0, 1, 0, 1])

@@ -141,6 +141,12 @@ class LinearOWASVC(ExactOWAClassifier):
 
     An iteration costs a sort, O(n_samples log n_samples), and products with X.
 
+    ``fit`` also takes Dask arrays (of dense or sparse blocks) and DataFrames, for data larger than
+    memory; labels and sample weights may be lazy as well. The data stay where they are: a step
+    makes two passes over the partitions and brings back vectors of length n_samples and systems
+    of the size of the features. Weights that fall need ``solver="dca"`` then. ``predict`` and
+    ``decision_function`` of Dask collections are lazy Dask arrays.
+
     References
     ----------
     .. [1] A. Marín, L. I. Martínez-Merino, J. Puerto, A. M. Rodríguez-Chía, "The soft-margin

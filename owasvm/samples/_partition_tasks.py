@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from owasvm.extras import require
 from owasvm.rounding import is_sparse, longest_row, row_norms
 
 FloatArray = NDArray[np.float64]
@@ -36,9 +37,7 @@ class Recipe:
 
     def make(self) -> Any:
         """The block."""
-        import dask
-
-        return dask.get(self.graph, self.key)
+        return require("dask.local", "A Dask collection", "dask").get_sync(self.graph, self.key)
 
 
 @dataclass(frozen=True)
