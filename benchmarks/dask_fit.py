@@ -1,13 +1,13 @@
 """Data larger than the workers' memory: a linear fit on a Dask cluster against one in memory.
 
-Gaussian features, labels from a noisy linear rule, basic quantifier alpha 0.6, C = 1; chunks of
+Gaussian features, labels from a noisy linear rule, alpha 0.6, C = 1; chunks of
 1/48 of the rows in npy files. A ``LocalCluster`` of two worker processes with one thread each,
 allowed what an idle worker takes (after a small fit) plus an eighth of the data, so that the data
 are four times what both can hold; beyond its limit a worker is killed by its nanny. One fit
 undisturbed, one in the middle of which a worker is killed, one in memory by the same solver. Peak
 memory is that of the worker processes, sampled every 50 ms.
 
-    python benchmarks/dask_fit.py [n_samples] [n_features]
+    python benchmarks/dask_fit.py [n_samples] [n_features] [weights] [loss]
 """
 
 from common import FloatArray, machine
@@ -35,6 +35,8 @@ from owasvm.samples import partitions
 
 N_CHUNKS = 48
 MB = 1e6
+# The pass in which a worker dies.
+KILL_AFTER = 10
 
 
 def write(folder: Path, n_samples: int, n_features: int) -> tuple[list[Path], FloatArray]:
@@ -136,15 +138,20 @@ def report(name: str, model: LinearOWASVC, seconds: float, more: str = "") -> No
     )
 
 
-def fit(X: Any, y: FloatArray) -> tuple[LinearOWASVC, float]:
+def fit(X: Any, y: FloatArray, weights: str, loss: str) -> tuple[LinearOWASVC, float]:
     begun = time.perf_counter()
-    model = LinearOWASVC().fit(X, y)
+    model = LinearOWASVC(weights=weights, loss=loss).fit(X, y)
     return model, time.perf_counter() - begun
 
 
-def main(n_samples: int = 1_500_000, n_features: int = 100) -> None:
+def main(
+    n_samples: int = 1_500_000,
+    n_features: int = 100,
+    weights: str = "basic",
+    loss: str = "hinge",
+) -> None:
     print(machine())
-    print(f"dask {dask.__version__}")
+    print(f"dask {dask.__version__}; weights {weights}, loss {loss}")
     n_rows = n_samples // N_CHUNKS
     size = n_rows * N_CHUNKS * n_features * 8
     with cluster(0) as client:
@@ -164,19 +171,19 @@ def main(n_samples: int = 1_500_000, n_features: int = 100) -> None:
         X = read_lazily(paths, n_features, n_rows)
         with cluster(limit) as client:
             with Watch(client) as watch:
-                model, seconds = fit(X, y)
+                model, seconds = fit(X, y, weights, loss)
             more = f"{watch.n_passes} passes, {watch.peak / MB:.0f} MB at most in a worker"
             report("Dask", model, seconds, more)
             with Watch(client) as watch:
-                killed = kill_one(client, watch, after=20)
-                survivor, seconds = fit(X, y)
-            more = f"{watch.n_passes} passes, {len(killed)} worker killed after pass 20"
+                killed = kill_one(client, watch, after=KILL_AFTER)
+                survivor, seconds = fit(X, y, weights, loss)
+            more = f"{watch.n_passes} passes, {len(killed)} worker killed in pass {KILL_AFTER}"
             report("Dask, a worker killed", survivor, seconds, more)
             same = np.array_equal(survivor.coef_, model.coef_)
             print(f"w is the same, bit by bit: {same}", flush=True)
             labels = model.predict(X).compute()
         rows = np.concatenate([np.load(path) for path in paths])
-        rival, seconds = fit(rows, y)
+        rival, seconds = fit(rows, y, weights, loss)
         report("in memory", rival, seconds)
         difference = abs(model.objective_ - rival.objective_) / rival.objective_
         agree = np.mean(labels == rival.predict(rows))
@@ -184,4 +191,4 @@ def main(n_samples: int = 1_500_000, n_features: int = 100) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:3]), *sys.argv[3:])

@@ -44,6 +44,7 @@ IntArray = NDArray[np.int64]
 
 __all__ = ["PartitionSamples", "Partitions", "compute_vectors", "is_dask", "map_decisions"]
 
+_COLLECTIONS = ("dask.array.", "dask.dataframe.", "dask_expr.")
 # Partial sums that are added up by one task.
 _BRANCHES = 8
 # Sparse features with a larger share of entries are no longer sparse.
@@ -57,9 +58,8 @@ _SILENT = {"distributed.admin.large-graph-warning-threshold": "1TB"}
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask; does not import it."""
-    modules = (kind.__module__.partition(".")[0] for kind in type(X).__mro__)
-    return any(module in ("dask", "dask_expr") for module in modules)
+    """Whether X is an array, a DataFrame or a Series of Dask; does not import it."""
+    return any(kind.__module__.startswith(_COLLECTIONS) for kind in type(X).__mro__)
 
 
 def _compute(values: Sequence[Any]) -> list[Any]:
@@ -82,11 +82,10 @@ def _compute(values: Sequence[Any]) -> list[Any]:
 
 def _split(X: Any) -> list[Any]:
     """The blocks of whole rows of an array or a DataFrame, lazy."""
-    if getattr(X, "ndim", None) != 2:
+    if X.ndim != 2:
         raise ValueError(
-            "Expected 2D array, got "
-            f"{'a scalar' if getattr(X, 'ndim', None) == 0 else '1D'} array instead. X must be a "
-            "Dask array or DataFrame of shape (n_samples, n_features)."
+            f"Expected 2D array, got {X.ndim}D array instead. X must be a Dask array or DataFrame "
+            "of shape (n_samples, n_features)."
         )
     if hasattr(X, "rechunk"):
         return list(X.rechunk({1: -1}).to_delayed().ravel())
@@ -109,9 +108,8 @@ def _fold(blocks: list[Any]) -> list[Any]:
         if not own or any(keys is None or not keys <= own.keys() for keys in needed):
             return blocks
         recipes.append(tasks.Recipe(own, block.key))
-    if sum(len(recipe.graph) for recipe in recipes) > len(graph):
-        return blocks
-    return recipes
+    all_keys = set().union(*(recipe.graph for recipe in recipes))
+    return recipes if sum(len(recipe.graph) for recipe in recipes) == len(all_keys) else blocks
 
 
 def map_decisions(
