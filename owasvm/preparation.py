@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm.rounding import is_sparse
+from owasvm.samples import Partitions
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -23,7 +24,7 @@ class TrainingSet:
 
     Parameters
     ----------
-    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
+    X : {ndarray, CSR matrix, Partitions} of shape (n_samples, n_features)
         Samples, or their Gram matrix.
     rows : ndarray of shape (n_samples,)
         Where they stood among the rows that were given.
@@ -46,8 +47,12 @@ class TrainingSet:
 
     @classmethod
     def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TrainingSet:
-        """The samples as they are given: arrays of numbers, or sparse matrices."""
-        samples = X.tocsr() if is_sparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+        """The samples as they are given: arrays of numbers, sparse matrices, or partitions."""
+        samples = X
+        if is_sparse(X):
+            samples = X.tocsr()
+        elif not isinstance(X, Partitions):
+            samples = np.ascontiguousarray(X, dtype=np.float64)
         labels = np.asarray(y)
         if labels.ndim != 1 or labels.size != samples.shape[0]:
             raise ValueError(

@@ -210,10 +210,7 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> TrainingSet:
         """Validate the input of fit and drop the samples of weight zero."""
-        X, y, sample_weight = (fetch_tensor(given) for given in (X, y, sample_weight))
-        X, y = validate_data(
-            self, X, y, accept_sparse=self._accepted_formats(), dtype=np.float64, order="C"
-        )
+        X, y, sample_weight = self._validate_training(X, y, sample_weight)
         check_classification_targets(y)
         labels = np.asarray(y)
         mass = self._effective_weights(X, labels, sample_weight)
@@ -234,6 +231,16 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 "copies, which change it. Use a named family or a callable quantifier."
             )
         return training
+
+    def _validate_training(
+        self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Samples, ArrayLike, ArrayLike | None]:
+        """Samples and labels as scikit-learn checks them; sample weights are checked later."""
+        X, y, sample_weight = (fetch_tensor(given) for given in (X, y, sample_weight))
+        X, y = validate_data(
+            self, X, y, accept_sparse=self._accepted_formats(), dtype=np.float64, order="C"
+        )
+        return X, y, sample_weight
 
     def _check_samples(self, training: TrainingSet) -> None:
         """Refuse samples that are not what the classifier takes them for."""

@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
 from owasvm.estimators._base import BinaryFit, IntArray
+from owasvm.estimators._dask import map_decisions, validate_partitions
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.kernels import Kernel
 from owasvm.preparation import TrainingSet
 from owasvm.samples import Samples, prepare
+from owasvm.samples.partitions import is_dask
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -139,6 +141,12 @@ class LinearOWASVC(ExactOWAClassifier):
 
     An iteration costs a sort, O(n_samples log n_samples), and products with X.
 
+    ``fit`` also takes Dask arrays (of dense or sparse blocks) and DataFrames, for data larger than
+    memory; labels and sample weights may be lazy as well. The data stay where they are: a step
+    makes two passes over the partitions and brings back vectors of length n_samples and systems
+    of the size of the features. Weights that fall need ``solver="dca"`` then. ``predict`` and
+    ``decision_function`` of Dask collections are lazy Dask arrays.
+
     References
     ----------
     .. [1] A. Marín, L. I. Martínez-Merino, J. Puerto, A. M. Rodríguez-Chía, "The soft-margin
@@ -193,6 +201,46 @@ class LinearOWASVC(ExactOWAClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
+
+    def decision_function(self, X: Any) -> Any:
+        """Decision values of samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
+            Samples; of Dask an array or a DataFrame.
+
+        Returns
+        -------
+        values : ndarray or dask.array.Array of shape (n_samples,) or (n_samples, n_classes)
+            With two classes positive values speak for ``classes_[1]``; with more, the column of
+            the largest value is the predicted class. Lazy, partition by partition, for samples
+            of Dask.
+        """
+        return map_decisions(self, X) if is_dask(X) else super().decision_function(X)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the class of samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
+            Samples; of Dask an array or a DataFrame.
+
+        Returns
+        -------
+        labels : ndarray or dask.array.Array of shape (n_samples,)
+            Labels out of ``classes_``; with two classes a decision value of exactly 0 gives
+            ``classes_[0]``. Lazy, partition by partition, for samples of Dask.
+        """
+        return map_decisions(self, X, self.classes_) if is_dask(X) else super().predict(X)
+
+    def _validate_training(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, ArrayLike, ArrayLike | None]:
+        if is_dask(X):
+            return validate_partitions(self, X, y, sample_weight)
+        return super()._validate_training(X, y, sample_weight)
 
     def _prepare(self, X: Any) -> Samples:
         return prepare(X, Kernel("linear"), primal=True)

@@ -20,6 +20,7 @@ from owasvm.samples.base import Evaluation, Samples
 from owasvm.samples.features import FeatureSamples
 from owasvm.samples.kernel import GramSamples, KernelSamples
 from owasvm.samples.operators import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
+from owasvm.samples.partitions import Partitions, PartitionSamples
 
 __all__ = [
     "KINDS",
@@ -31,6 +32,8 @@ __all__ = [
     "KernelSamples",
     "Memory",
     "Operator",
+    "PartitionSamples",
+    "Partitions",
     "Samples",
     "Vector",
     "choose_given",
@@ -51,7 +54,7 @@ def prepare(X: Any, kernel: Kernel, *, primal: bool = False, device: str = "cpu"
 
     Parameters
     ----------
-    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
+    X : {ndarray, CSR matrix, Partitions} of shape (n_samples, n_features)
         Samples, or the Gram matrix of a precomputed kernel.
     kernel : Kernel
         The kernel, resolved.
@@ -126,6 +129,8 @@ def _make_features(X: Any) -> Samples:
     Moving the samples changes the intercept and nothing else, and leaves the digits that samples
     far from the origin would spend on the distance.
     """
+    if isinstance(X, Partitions):
+        return PartitionSamples(X)
     if is_sparse(X):
         if X.nnz <= _DENSE_SHARE * X.shape[0] * X.shape[1]:
             return FeatureSamples(X)

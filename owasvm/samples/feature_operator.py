@@ -12,7 +12,7 @@ from owasvm.rounding import is_sparse
 from owasvm.samples._newton_kernels import centre_rows
 from owasvm.samples.operators import (
     ActiveSet,
-    Lifted,
+    PlainOperator,
     Vector,
     limit_intercept,
     solve_definite,
@@ -27,7 +27,7 @@ __all__ = ["FeatureOperator"]
 _MAX_DENSE_ENTRIES = 40_000_000
 
 
-class FeatureOperator:
+class FeatureOperator(PlainOperator):
     """Vectors w of a linear model, from dense or CSR features.
 
     Sparse features are not centred: that would make them dense.
@@ -73,12 +73,6 @@ class FeatureOperator:
         if is_sparse(self.features):
             return None
         return np.asarray(self.features, dtype=np.float64)
-
-    def can_lift(self) -> bool:
-        return False
-
-    def lift(self, diagonal: FloatArray) -> Lifted:
-        raise NotImplementedError("Features have systems of their own size.")
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         rows = self.features[active.samples]

@@ -19,6 +19,7 @@ from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
     ActiveSet,
     Lifted,
+    PlainOperator,
     Vector,
     solve_dual,
 )
@@ -64,7 +65,7 @@ class _Matrix:
         return self._gram @ coef
 
 
-class KernelOperator:
+class KernelOperator(PlainOperator):
     """Vectors held by their coefficients, products through rows of the kernel matrix."""
 
     def __init__(self, samples: KernelRows, *, centred: bool = True) -> None:
@@ -95,15 +96,6 @@ class KernelOperator:
 
     def complete(self, vector: Vector) -> None:
         """Nothing to do: scores are never left empty here."""
-
-    def rows_in_memory(self) -> FloatArray | None:
-        return None
-
-    def can_lift(self) -> bool:
-        return False
-
-    def lift(self, diagonal: FloatArray) -> Lifted:
-        raise NotImplementedError("Kernel values that are not in memory are not factorised.")
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples = active.samples

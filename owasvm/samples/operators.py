@@ -133,9 +133,14 @@ class ActiveSet:
 
 
 class Operator(Protocol):
-    """What the Newton solver asks of the data."""
+    """What the Newton solver asks of the data.
+
+    Where reading the data is dear, an operator likes to know early what it will be asked: it then
+    has ``foresees = True``.
+    """
 
     n_samples: int
+    foresees: bool
 
     def mean_diagonal(self) -> float:
         """Mean of ``|phi(x_i)|^2``, the scale of the curvature of ``1/2 |w|^2``."""
@@ -158,6 +163,9 @@ class Operator(Protocol):
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         """The step (h, db); may reuse the arrays of `residual`."""
 
+    def foresee(self, active: ActiveSet) -> None:
+        """Take note of the active set of the step that follows the next residual."""
+
     def rows_in_memory(self) -> FloatArray | None:
         """The (centred) samples themselves, where they are dense and have few features."""
 
@@ -166,6 +174,24 @@ class Operator(Protocol):
 
     def lift(self, diagonal: FloatArray) -> Lifted:
         """The (centred) kernel matrix with something added to its diagonal, factorised."""
+
+
+class PlainOperator:
+    """What operators have in common that offer no more than they must."""
+
+    foresees = False
+
+    def foresee(self, active: ActiveSet) -> None:
+        """Nothing to prepare."""
+
+    def rows_in_memory(self) -> FloatArray | None:
+        return None
+
+    def can_lift(self) -> bool:
+        return False
+
+    def lift(self, diagonal: FloatArray) -> Lifted:
+        raise NotImplementedError(f"{type(self).__name__} has no matrix to add a diagonal to.")
 
 
 class Lifted(Protocol):

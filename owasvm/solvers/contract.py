@@ -83,6 +83,8 @@ class Solver:
         Losses that it takes whatever the weights.
     convex_losses : tuple of str, default=()
         Losses that it takes beside them with weights that never fall; ``("*",)`` for all.
+    takes_partitions : bool, default=False
+        Takes samples that are not in memory.
     """
 
     solve: Callable[[OWAProblem, Settings], Solution]
@@ -93,6 +95,7 @@ class Solver:
     tiny_options: Callable[[], Any] = NoOptions
     losses: tuple[str, ...] = ("hinge",)
     convex_losses: tuple[str, ...] = ()
+    takes_partitions: bool = False
 
     def read_options(self, name: str, given: Mapping[str, Any] | None) -> Any:
         """The options as an object; an error that names what exists for one that does not."""
@@ -110,6 +113,13 @@ class Solver:
             raise ValueError(
                 f"solver={name!r} needs non-decreasing weights, and these fall somewhere "
                 "(owasvm.weights.is_convex tells); use 'branch-and-bound', 'dca' or 'miqp'."
+            )
+        if not self.takes_partitions and getattr(problem.samples, "is_partitioned", False):
+            able = "'auto' or 'newton'" if convex else "'dca', whose bound is global"
+            raise ValueError(
+                f"solver={name!r} needs all samples in memory, and X is a Dask collection. For "
+                f"weights that {'never fall' if convex else 'fall somewhere'} use solver={able}, "
+                "or load the samples with X.compute()."
             )
         if not self.takes_sample_weight and problem.costs.sample_weight is not None:
             raise ValueError(

@@ -42,4 +42,4 @@ def _run(search: Search) -> Status:
     return search.clock.reason if search.clock.expired else Status.LOCAL
 
 
-SOLVER = Solver(solve, compiles=True, convex_losses=("*",))
+SOLVER = Solver(solve, compiles=True, convex_losses=("*",), takes_partitions=True)

@@ -139,4 +139,6 @@ def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool
     return callback(info) is not False
 
 
-SOLVER = Solver(solve, needs_convex=True, compiles=True, convex_losses=("*",))
+SOLVER = Solver(
+    solve, needs_convex=True, compiles=True, convex_losses=("*",), takes_partitions=True
+)

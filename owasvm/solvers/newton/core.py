@@ -297,19 +297,27 @@ def _newton_direction(
     imbalance: float,
 ) -> _Direction:
     """The Newton step of the augmented Lagrangian at the iterate."""
-    samples, offsets = list_active(point.block, point.n_blocks)
-    iterate.n_active = samples.size
-    free = task.fixed_intercept is None
-    if samples.size == 0:
+    active = _active_set(task, iterate, point, imbalance)
+    iterate.n_active = active.samples.size
+    if iterate.n_active == 0:
         task.operator.complete(residual)
         # The augmented Lagrangian is linear in b here: move, the line search knows how far.
-        intercept = float(np.sign(imbalance)) * MAX_INTERCEPT_STEP if free else 0.0
+        intercept = float(np.sign(imbalance)) * MAX_INTERCEPT_STEP if active.free else 0.0
         return _direction(task, residual, imbalance, residual, intercept)
+    step, intercept = task.operator.newton_step(residual, active)
+    return _direction(task, residual, imbalance, step, intercept)
+
+
+def _active_set(
+    task: ConvexTask, iterate: Iterate, point: ProxPoint, imbalance: float
+) -> ActiveSet:
+    """The samples that a Newton step at a point can move."""
+    samples, offsets = list_active(point.block, point.n_blocks)
     mass = task.loss.mass
     tuning = task.tuning
     relative_gap = iterate.gap / max(abs(iterate.objective), 1e-300)
     root = np.ones(samples.size) if mass is None else np.sqrt(mass[samples])
-    active = ActiveSet(
+    return ActiveSet(
         samples=samples,
         offsets=offsets,
         shrink=point.shrink,
@@ -317,12 +325,10 @@ def _newton_direction(
         tie=task.y[samples] * root,
         ridge=1.0 / iterate.penalty,
         imbalance=imbalance,
-        free=free,
+        free=task.fixed_intercept is None,
         accuracy=min(max(relative_gap, tuning.tightest_system), tuning.loosest_system),
         memory=task.memory,
     )
-    step, intercept = task.operator.newton_step(residual, active)
-    return _direction(task, residual, imbalance, step, intercept)
 
 
 def _choose_growth(tuning: Tuning, inner_steps: int, gap_ratio: float) -> float:
@@ -352,8 +358,10 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
         while True:
             dual = inner.point.dual
             target = task.target(dual)
-            residual, squared = operator.residual(target, iterate.w)
             imbalance = float(target.sum()) if task.fixed_intercept is None else 0.0
+            if operator.foresees and not first:
+                operator.foresee(_active_set(task, iterate, inner.point, imbalance))
+            residual, squared = operator.residual(target, iterate.w)
             loss = task.loss.value(inner.slack)
             iterate.objective = 0.5 * operator.inner(iterate.w, iterate.w) + loss
             conjugate = task.loss.conjugate_at(inner.point)

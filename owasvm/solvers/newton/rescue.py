@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 # Iterations to expect of the interior point method.
 _EXPECTED_ITERATIONS = 40
-# It keeps about a dozen numbers per pair of a sample and a level, and passes over all of them about
+# It keeps a dozen numbers per pair of a sample and a level, and passes over all of them about
 # fifteen times per iteration: this many take half a second.
 _MAX_PAIRS = 4_000_000
 # Share of the tolerance that the levels may cost, and that is left to the iterations.
