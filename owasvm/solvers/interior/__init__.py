@@ -119,6 +119,7 @@ class _State:
         self.bound = stairs.jump * stairs.reach - self.used
         shape = (n_samples, n_levels)
         self.weight, self.offset = np.empty(shape), np.empty(shape)
+        self.inverses = np.empty((4, *shape))
         self.wanted_below, self.wanted_above = np.empty(shape), np.empty(shape)
         self.steps = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
         self.spare_steps = (np.empty(shape), np.empty(shape), np.empty(shape))
@@ -146,7 +147,7 @@ def minimise(
     best = Point(state.dual.copy(), system.w.copy(), 0.0, state.slack.copy(), np.inf, 0)
     with np.errstate(all="ignore"):
         for n_iter in range(_MAX_ITERATIONS):
-            gap = weigh(*state.pairs, state.weight, by_sample, by_level)
+            gap = weigh(*state.pairs, state.inverses, state.weight, by_sample, by_level)
             gap += float(state.level @ state.bound)
             distance = system.begin(state.dual)
             value = float(state.dual.sum()) - 0.5 * distance
@@ -226,23 +227,16 @@ def _solve(
     """The direction for the wanted changes, the step of the bounds, and the longest step."""
     by_sample, by_level = np.empty(state.y.size), np.empty(state.level.size)
     arguments = (state.wanted_below, state.wanted_above)
-    gather(
-        *arguments,
-        state.share,
-        state.jump,
-        state.mass,
-        state.weight,
-        state.offset,
-        by_sample,
-        by_level,
-    )
+    gather(*arguments, state.inverses, state.weight, state.offset, by_sample, by_level)
     by_level += wanted_bound / state.level - lacking
     found = system.solve(by_sample, by_level)
     blocking = expand(
         found.slack,
         found.level,
         *arguments,
-        *state.pairs,
+        state.below,
+        state.above,
+        state.inverses,
         state.weight,
         state.offset,
         *state.steps,

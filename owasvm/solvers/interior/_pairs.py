@@ -12,29 +12,38 @@ from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 
+# Sums and maxima in any order; numbers that are not finite show in the steps of the slacks.
+_LOOSE = {"reassoc", "contract", "nnan", "nsz"}
 
-@njit(cache=True)
+
+@njit(cache=True, fastmath=_LOOSE)
 def weigh(
     share: FloatArray,
     below: FloatArray,
     above: FloatArray,
     jump: FloatArray,
     mass: FloatArray,
+    inverses: FloatArray,
     weight: FloatArray,
     by_sample: FloatArray,
     by_level: FloatArray,
 ) -> float:
-    """Overwrites `weight`, how shares follow ``u_i - t_g``, and its sums; the gap of the pairs."""
+    """Overwrites `weight`, how shares follow ``u_i - t_g``, and its sums; the gap of the pairs.
+
+    Also `inverses`: those of share, of what is left of the cap, of `below` and `above`.
+    """
     by_level[:] = 0.0
     gap = 0.0
     for i in range(share.shape[0]):
         total = 0.0
         for g in range(share.shape[1]):
             rest = jump[g] * mass[i] - share[i, g]
-            first = below[i, g] * share[i, g]
-            second = above[i, g] * rest
-            gap += first + second
-            value = share[i, g] * rest / (above[i, g] * share[i, g] + below[i, g] * rest)
+            gap += below[i, g] * share[i, g] + above[i, g] * rest
+            inverses[0, i, g] = 1.0 / share[i, g]
+            inverses[1, i, g] = 1.0 / rest
+            inverses[2, i, g] = 1.0 / below[i, g]
+            inverses[3, i, g] = 1.0 / above[i, g]
+            value = 1.0 / (above[i, g] * inverses[1, i, g] + below[i, g] * inverses[0, i, g])
             weight[i, g] = value
             total += value
             by_level[g] += value
@@ -42,7 +51,7 @@ def weigh(
     return gap
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=_LOOSE)
 def aim(
     target: float,
     share: FloatArray,
@@ -65,7 +74,7 @@ def aim(
             wanted_above[i, g] = target - above[i, g] * rest + above_step[i, g] * change
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=_LOOSE)
 def aim_centre(
     target: float,
     step: float,
@@ -95,13 +104,11 @@ def aim_centre(
             )
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=_LOOSE)
 def gather(
     wanted_below: FloatArray,
     wanted_above: FloatArray,
-    share: FloatArray,
-    jump: FloatArray,
-    mass: FloatArray,
+    inverses: FloatArray,
     weight: FloatArray,
     offset: FloatArray,
     by_sample: FloatArray,
@@ -109,28 +116,27 @@ def gather(
 ) -> None:
     """Overwrites `offset`, what shares change by with u and t still, and its weighted sums."""
     by_level[:] = 0.0
-    for i in range(share.shape[0]):
+    for i in range(weight.shape[0]):
         total = 0.0
-        for g in range(share.shape[1]):
-            rest = jump[g] * mass[i] - share[i, g]
-            value = weight[i, g] * (wanted_below[i, g] / share[i, g] - wanted_above[i, g] / rest)
+        for g in range(weight.shape[1]):
+            value = weight[i, g] * (
+                wanted_below[i, g] * inverses[0, i, g] - wanted_above[i, g] * inverses[1, i, g]
+            )
             offset[i, g] = value
             total += value
             by_level[g] += value
         by_sample[i] = total
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=_LOOSE)
 def expand(
     slack_step: FloatArray,
     level_step: FloatArray,
     wanted_below: FloatArray,
     wanted_above: FloatArray,
-    share: FloatArray,
     below: FloatArray,
     above: FloatArray,
-    jump: FloatArray,
-    mass: FloatArray,
+    inverses: FloatArray,
     weight: FloatArray,
     offset: FloatArray,
     share_step: FloatArray,
@@ -139,23 +145,22 @@ def expand(
 ) -> float:
     """Overwrites the steps of the pairs; returns 1 over the longest step they allow."""
     blocking = 0.0
-    for i in range(share.shape[0]):
-        for g in range(share.shape[1]):
-            p = share[i, g]
-            rest = jump[g] * mass[i] - p
+    for i in range(weight.shape[0]):
+        for g in range(weight.shape[1]):
             change = weight[i, g] * (slack_step[i] - level_step[g]) + offset[i, g]
-            first = (wanted_below[i, g] - below[i, g] * change) / p
-            second = (wanted_above[i, g] + above[i, g] * change) / rest
+            first = (wanted_below[i, g] - below[i, g] * change) * inverses[0, i, g]
+            second = (wanted_above[i, g] + above[i, g] * change) * inverses[1, i, g]
             share_step[i, g] = change
             below_step[i, g] = first
             above_step[i, g] = second
-            blocking = max(
-                blocking, -change / p, change / rest, -first / below[i, g], -second / above[i, g]
-            )
+            blocking = max(blocking, -change * inverses[0, i, g])
+            blocking = max(blocking, change * inverses[1, i, g])
+            blocking = max(blocking, -first * inverses[2, i, g])
+            blocking = max(blocking, -second * inverses[3, i, g])
     return blocking
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=_LOOSE)
 def gap_after(
     step: float,
     share: FloatArray,
@@ -178,7 +183,7 @@ def gap_after(
     return gap
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=_LOOSE)
 def move(
     step: float,
     share: FloatArray,

@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 # Iterations to expect of the interior point method.
 _EXPECTED_ITERATIONS = 40
+# Multiplications of a factorisation that take as long as reading a number in two products.
+_READING = 60.0
 # It keeps a dozen numbers per pair of a sample and a level, and passes over all of them about
 # fifteen times per iteration: this many take half a second.
 _MAX_PAIRS = 4_000_000
@@ -58,7 +60,7 @@ class Rescue:
         self._tol = tol
         self._spent = 0.0
         self._seen = 0
-        self._patience = task.tuning.rescue_share
+        self._is_coarse = False
         operator = task.operator
         self._rows = None
         self._limit = np.inf
@@ -78,24 +80,26 @@ class Rescue:
             size = float(iterate.n_active)
             n_samples = self._task.operator.n_samples
             if self._rows is None:
-                work = size**3 / 3.0 + 4.0 * n_samples**2
+                work = size**3 / 3.0 + _READING * n_samples**2
             else:
                 width = self._rows.shape[1]
-                work = size * width * min(size, width) + 4.0 * n_samples * width
+                work = size * width * min(size, width) + _READING * n_samples * width
             self._spent += work * (iterate.n_iter - self._seen)
             self._seen = iterate.n_iter
         tuning = self._task.tuning
-        patience, latest = self._patience, tuning.rescue_steps
-        if iterate.gap <= tuning.nearly_done * self._tol * max(1.0, abs(iterate.objective)):
+        patience, latest = tuning.rescue_share, tuning.rescue_steps
+        nearly = iterate.gap <= tuning.nearly_done * self._tol * max(1.0, abs(iterate.objective))
+        if nearly or self._is_coarse:
             patience *= tuning.more_patience
+        if nearly:
             latest *= 2
         late = iterate.n_iter >= latest and np.isfinite(self._limit)
         if not late and self._spent <= patience * self._limit:
             return False
-        if not late and self._patience == tuning.rescue_share:
+        if not (late or nearly or self._is_coarse):
             stairs, allowed = self._choose_levels(iterate.slack, iterate.objective, _LEVEL_SHARE)
-            if stairs.loss > allowed:
-                self._patience *= tuning.more_patience
+            self._is_coarse = stairs.loss > allowed
+            if self._is_coarse:
                 return False
         self._limit = np.inf
         return True
