@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from owasvm.problem import OWAProblem
+from owasvm.samples import OnDemandSamples
 from owasvm.solution import Solution, Status
 from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers.clock import Clock
@@ -50,6 +52,8 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     ``gap`` of the current iterate and the ``time`` in seconds.
     """
     clock = Clock.start(settings)
+    if isinstance(problem.samples, OnDemandSamples):
+        tuning = replace(tuning, first_penalty=tuning.first_penalty_on_demand)
     operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
     task = ConvexTask(operator, problem.y, problem.ranked_loss(), margin, tuning=tuning)
     known = settings.warm_start
