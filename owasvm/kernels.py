@@ -66,9 +66,10 @@ _MAX_DENSE_ENTRIES = 50_000_000
 _EXP_ROUNDINGS = (
     4  # of the exponential, the power and the hyperbolic tangent: units in the last place
 )
-# Rows and columns of Gaussian kernel values computed at a time: they stay in the cache.
-_BLOCK_ROWS = 128
-_BLOCK_COLUMNS = 1024
+# Rows and columns of Gaussian kernel values computed at a time: they stay in the cache. With 128
+# and 1024 a value takes 1.4 times as long (d = 20).
+_BLOCK_ROWS = 64
+_BLOCK_COLUMNS = 256
 # Adding 1.5 * 2^52 (2^23 in single precision) rounds to a whole number, in the last bits.
 _WHOLE = 6755399441055744.0
 _WHOLE_SINGLE = np.float32(12582912.0)
@@ -700,9 +701,11 @@ def _add_products(
     for left in range(0, coef.size, _BLOCK_COLUMNS):
         right = min(left + _BLOCK_COLUMNS, coef.size)
         part = np.ascontiguousarray(columns[:, left:right])
+        block = np.empty((_BLOCK_ROWS, right - left), rows.dtype)
         for top in range(0, rows.shape[0], _BLOCK_ROWS):
             bottom = min(top + _BLOCK_ROWS, rows.shape[0])
-            powers = np.dot(rows[top:bottom], part)
+            powers = block[: bottom - top]
+            np.dot(rows[top:bottom], part, powers)
             _add_powers(powers, coef[left:right], out[top:bottom])
 
 
@@ -712,9 +715,11 @@ def _add_products_single(rows: Any, columns: Any, coef: FloatArray, out: FloatAr
     for left in range(0, coef.size, _BLOCK_COLUMNS):
         right = min(left + _BLOCK_COLUMNS, coef.size)
         part = np.ascontiguousarray(columns[:, left:right])
+        block = np.empty((_BLOCK_ROWS, right - left), rows.dtype)
         for top in range(0, rows.shape[0], _BLOCK_ROWS):
             bottom = min(top + _BLOCK_ROWS, rows.shape[0])
-            powers = np.dot(rows[top:bottom], part)
+            powers = block[: bottom - top]
+            np.dot(rows[top:bottom], part, powers)
             _add_powers_single(powers, coef[left:right], out[top:bottom])
 
 

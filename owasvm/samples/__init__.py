@@ -202,11 +202,11 @@ def _check_memory(n_samples: int, kernel: Kernel) -> None:
     if needed > memory:
         raise ValueError(
             f"The Gram matrix of {n_samples} samples takes {needed:.0f} MB, and the machine has "
-            f"{memory:.0f} MB. kernel='rbf' and kernel='poly' with coef0 >= 0 do without it "
-            "beyond cache_size, kernel='linear' works on the features; a kernel given as a function, "
-            "'sigmoid' and 'poly' with coef0 < 0 need all values to tell whether the kernel is "
-            "positive semi-definite. Take one of the former, a smaller cache_size, or fewer "
-            "samples."
+            f"{memory:.0f} MB. Beyond cache_size kernel='rbf' and kernel='poly' with coef0 >= 0 "
+            "do without it, and kernel='linear' works on the features; a kernel given as a "
+            "function, 'sigmoid' and 'poly' with coef0 < 0 need all values to tell whether the "
+            "kernel is positive semi-definite. Take one of the former, a smaller cache_size, or "
+            "fewer samples."
         )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from owasvm.solvers.newton.core import (
     start_from,
 )
 from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
-from owasvm.solvers.newton.tuning import DEFAULT, Tuning
+from owasvm.solvers.newton.tuning import DEFAULT, ON_DEMAND, Tuning
 
 __all__ = [
     "SOLVER",
@@ -52,8 +51,8 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     ``gap`` of the current iterate and the ``time`` in seconds.
     """
     clock = Clock.start(settings)
-    if isinstance(problem.samples, OnDemandSamples):
-        tuning = replace(tuning, first_penalty=tuning.first_penalty_on_demand)
+    if tuning is DEFAULT and isinstance(problem.samples, OnDemandSamples):
+        tuning = ON_DEMAND
     operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
     task = ConvexTask(operator, problem.y, problem.ranked_loss(), margin, tuning=tuning)
     known = settings.warm_start
