@@ -12,7 +12,7 @@ matters beside the residual, the scores are computed anew. Certificates use doub
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,9 @@ _ORIGIN_SAMPLES = 1000
 # may reach.
 _PROBES = 16
 _TOLERATED_DRIFT = 0.01
+# Share of the changes of all coefficients that may wait: most of them are tiny, where thousands of
+# ranked samples move by a few ranks, and each costs a column of kernel values.
+_LEFT_TO_LATER = 0.03
 # Landmarks of the preconditioner; it may take this share of the cache.
 _MAX_LANDMARKS = 500
 _PRECONDITIONER_SHARE = 0.5
@@ -94,8 +97,9 @@ class OnDemandSamples(KernelSamples):
 
     @property
     def n_multiplications(self) -> float:
-        # Products come in small blocks; the largest system is that of the working set.
-        return _largest_block(self._cache_size) ** 3
+        # Products come in thousands of small blocks, each not worth a second thread; they take
+        # far more time than systems of the size of the working set.
+        return float(self.n_samples)
 
     def rows(self, index: IntArray) -> FloatArray:
         return self._kernel_values.between(index, np.arange(self.n_samples))
@@ -113,13 +117,17 @@ class OnDemandSamples(KernelSamples):
         return _OnDemandOperator(self._kernel_values, self._cache_size, centred=centred)
 
     def gram_matrix(self) -> FloatArray:
+        self.refuse_gram("This")
+
+    def refuse_gram(self, who: str) -> NoReturn:
+        """Say that `who` needs more than the cache, and what helps."""
         needed = gram_size(self.n_samples)
         raise ValueError(
-            f"This needs all kernel values of {self.n_samples} samples at once, {needed:.0f} MB, "
-            f"and cache_size is {self._cache_size:g} MB. Weights that never fall do without "
-            f"(owasvm.weights.is_convex tells); for others, and for the paper's models, raise "
-            f"cache_size to {np.ceil(needed):.0f} if there is as much memory, or take fewer "
-            "samples."
+            f"{who} needs all kernel values of {self.n_samples} samples at once, {needed:.0f} MB, "
+            f"and cache_size is {self._cache_size:g} MB. Raise cache_size to "
+            f"{np.ceil(needed):.0f} if there is as much memory, or take fewer samples; weights "
+            "that never fall (owasvm.weights.is_convex tells) do without, and solver='dca' finds "
+            "local solutions for others."
         )
 
     def take(self, index: IntArray) -> Samples:
@@ -197,7 +205,7 @@ class _OnDemandOperator:
         return scores, float(np.abs(exact - scores[probes]).max())
 
     def residual(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
-        coef = target - current.coef
+        coef = _without_smallest(target - current.coef)
         scores, drift = self._roughly(coef)
         size = float(np.sqrt(np.mean(scores * scores)))
         if isinstance(current, _Drifting) and current.drift > _TOLERATED_DRIFT * size:
@@ -330,6 +338,16 @@ class _WorkingSystem:
             previous, progress = progress, float(remainder @ image)
             direction = image + (progress / previous) * direction
         return solution
+
+
+def _without_smallest(coef: FloatArray) -> FloatArray:
+    """Coefficients without the smallest ones: those are left to later steps."""
+    sizes = np.abs(coef)
+    ascending = np.argsort(sizes)
+    totals = np.cumsum(sizes[ascending])
+    n_left = int(np.searchsorted(totals, _LEFT_TO_LATER * totals[-1]))
+    coef[ascending[:n_left]] = 0.0
+    return coef
 
 
 @njit(cache=True)

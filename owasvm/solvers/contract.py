@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from owasvm.problem import OWAProblem
+from owasvm.samples import OnDemandSamples
 from owasvm.solution import Solution
 
 __all__ = ["Callback", "NoOptions", "Settings", "Solver"]
@@ -83,6 +84,8 @@ class Solver:
         Losses that it takes whatever the weights.
     convex_losses : tuple of str, default=()
         Losses that it takes beside them with weights that never fall; ``("*",)`` for all.
+    needs_gram : bool, default=False
+        Needs all kernel values at once: takes no samples that compute them on demand.
     """
 
     solve: Callable[[OWAProblem, Settings], Solution]
@@ -93,6 +96,7 @@ class Solver:
     tiny_options: Callable[[], Any] = NoOptions
     losses: tuple[str, ...] = ("hinge",)
     convex_losses: tuple[str, ...] = ()
+    needs_gram: bool = False
 
     def read_options(self, name: str, given: Mapping[str, Any] | None) -> Any:
         """The options as an object; an error that names what exists for one that does not."""
@@ -111,6 +115,8 @@ class Solver:
                 f"solver={name!r} needs non-decreasing weights, and these fall somewhere "
                 "(owasvm.weights.is_convex tells); use 'branch-and-bound', 'dca' or 'miqp'."
             )
+        if self.needs_gram and isinstance(problem.samples, OnDemandSamples):
+            problem.samples.refuse_gram(f"solver={name!r}")
         if not self.takes_sample_weight and problem.costs.sample_weight is not None:
             raise ValueError(
                 f"solver={name!r} takes no sample_weight or class_weight: its rank weights are "
