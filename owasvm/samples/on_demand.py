@@ -209,8 +209,13 @@ class _OnDemandOperator:
         scores, drift = self._roughly(coef)
         size = float(np.sqrt(np.mean(scores * scores)))
         if isinstance(current, _Drifting) and current.drift > _TOLERATED_DRIFT * size:
+            # Coefficients on their way to 0 have arrived: steps that are not full never end that
+            # way, and each costs a column.
+            current.coef[target == 0.0] = 0.0
             current.scores[:] = self._score(current.coef, single=False)
             current.drift = 0.0
+            coef = _without_smallest(target - current.coef)
+            scores, drift = self._roughly(coef)
         return _Drifting(coef, scores, drift=drift), max(float(coef @ scores), 0.0)
 
     def inner(self, one: Vector, other: Vector) -> float:
