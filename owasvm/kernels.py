@@ -21,6 +21,7 @@ left in the values is bounded (:meth:`Kernel.matrix`), and becomes part of every
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +33,17 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from owasvm._jit import njit
 from owasvm.rounding import UNIT, accumulated, exact_dot, is_sparse, longest_row, row_norms
 
-__all__ = ["KERNELS", "Kernel", "KernelMatrix", "KernelShifts", "resolve_gamma"]
+__all__ = [
+    "KERNELS",
+    "Kernel",
+    "KernelBlocks",
+    "KernelMatrix",
+    "KernelShifts",
+    "resolve_gamma",
+]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 Samples = Any  # an array or a sparse matrix of shape (n_samples, n_features)
 KernelFunction = Callable[[Any, Any], ArrayLike]
 
@@ -57,6 +66,25 @@ _MAX_DENSE_ENTRIES = 50_000_000
 _EXP_ROUNDINGS = (
     4  # of the exponential, the power and the hyperbolic tangent: units in the last place
 )
+# Rows and columns of Gaussian kernel values computed at a time: they stay in the cache. With 128
+# and 1024 a value takes 1.4 times as long (d = 20).
+_BLOCK_ROWS = 64
+_BLOCK_COLUMNS = 256
+# Adding 1.5 * 2^52 (2^23 in single precision) rounds to a whole number, in the last bits.
+_WHOLE = 6755399441055744.0
+_WHOLE_SINGLE = np.float32(12582912.0)
+# Powers below these are left there: smaller ones would need denormal numbers.
+_LEAST_POWER = -1000.0
+_LEAST_POWER_SINGLE = np.float32(-120.0)
+# ln(2)^k / k!: 2^f for |f| <= 1/2 to less than 1e-17, in single precision to 1e-8.
+_EXP2 = tuple(math.log(2.0) ** k / math.factorial(k) for k in range(14))
+_E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13 = _EXP2[1:]
+_S0, _S1, _S2, _S3, _S4, _S5, _S6 = (np.float32(value) for value in _EXP2[:7])
+# Single precision serves where it leaves this much in a Gaussian kernel value, or less.
+_GOOD_SINGLE = 1e-4
+_SINGLE_UNIT = 2.0**-24
+# Sparse samples of a Gaussian kernel in blocks are made dense up to so many entries: 32 MB.
+_MAX_DENSE_BLOCKS = 2**22
 
 
 def resolve_gamma(
@@ -229,7 +257,28 @@ class Kernel:
             if self._has_anchor(X):
                 return self._make_anchored(X)
             values = self.between(X, None)
-            return KernelMatrix(values, self._rounding(X, values))
+            return KernelMatrix(values, self._rounding(X, values.diagonal()))
+
+    def blocks(self, X: Samples) -> KernelBlocks | None:
+        """Return the kernel values of the training samples in blocks, computed when asked for.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples.
+
+        Returns
+        -------
+        blocks : KernelBlocks or None
+            None for kernels of which nobody knows without all values whether they are positive
+            semi-definite.
+        """
+        if self.function == "rbf":
+            return _make_gaussian_blocks(X, self.gamma)
+        if self.function == "poly" and self.is_definite:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _PolynomialBlocks(self, X)
+        return None
 
     def _symmetrise(self, X: Samples) -> tuple[FloatArray, float]:
         """Numbers that somebody else computed, symmetric, and how far from it they were."""
@@ -246,7 +295,7 @@ class Kernel:
         _mirror(values)
         return KernelMatrix(values, anchor.rounding(X), shifts)
 
-    def _rounding(self, X: Samples, gram: FloatArray) -> FloatArray:
+    def _rounding(self, X: Samples, diagonal: FloatArray) -> FloatArray:
         """How far off inner products and functions of them can be."""
         lengths = row_norms(X)
         products = np.sqrt(accumulated(longest_row(X) + 2)) * lengths
@@ -255,7 +304,7 @@ class Kernel:
         if self.function == "poly":
             # (gamma |x||z| + |coef0|)^degree is at most the product of such roots.
             sizes = (self.gamma * lengths**2 + abs(self.coef0)) ** (0.5 * self.degree)
-            roots = np.sqrt(np.maximum(gram.diagonal(), 0.0))
+            roots = np.sqrt(np.maximum(diagonal, 0.0))
             n_operations = int(self.degree) * (longest_row(X) + 4) + _EXP_ROUNDINGS
             return np.sqrt(accumulated(n_operations)) * np.maximum(sizes, roots)
         values = np.sqrt(_EXP_ROUNDINGS * UNIT)
@@ -405,6 +454,289 @@ class KernelMatrix:
     values: FloatArray
     rounding: FloatArray
     shifts: KernelShifts | None = None
+
+
+class KernelBlocks(ABC):
+    """Kernel values of training samples, computed when they are asked for and then forgotten.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of samples.
+    diagonal : ndarray of shape (n_samples,)
+        ``K(x_i, x_i)``.
+    rounding : ndarray of shape (n_samples,)
+        Values in double precision are off by at most ``rounding[i] * rounding[j]``.
+    shifts : KernelShifts or None
+        How an intercept for these values becomes one for the kernel itself.
+    """
+
+    n_samples: int
+    diagonal: FloatArray
+    rounding: FloatArray
+    shifts: KernelShifts | None = None
+
+    @abstractmethod
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Values of some samples with some, in double precision."""
+
+    @abstractmethod
+    def take(self, index: IntArray) -> KernelBlocks:
+        """Those of some of the samples, or copies of them."""
+
+    def multiply(
+        self, coef: FloatArray, rows: IntArray | None = None, *, single: bool = False
+    ) -> FloatArray:
+        """``sum_j coef[j] K(x_i, x_j)`` for all i, or for `rows`.
+
+        Columns whose coefficient is 0 are not computed. `single` allows for values in single
+        precision, where the kernel has such; sums are in double precision always.
+        """
+        del single  # Only those kernels have it whose values take longer than their products.
+        chosen = np.arange(self.n_samples) if rows is None else rows
+        columns = np.flatnonzero(coef)
+        product = np.zeros(chosen.size)
+        for part in _row_blocks(chosen.size, columns.size):
+            product[part] = self.between(chosen[part], columns) @ coef[columns]
+        return product
+
+
+class _PolynomialBlocks(KernelBlocks):
+    """A positive semi-definite polynomial; of dense samples seen from their mean."""
+
+    def __init__(self, kernel: Kernel, X: Samples) -> None:
+        self._kernel = kernel
+        self._X = X
+        self.n_samples = X.shape[0]
+        self._anchor: _Anchor | None = None
+        if kernel._has_anchor(X):
+            anchor = self._anchor = _Anchor(kernel, X.mean(axis=0))
+            self.rounding = anchor.rounding(X)
+            self.shifts = KernelShifts(anchor.shifts(X), anchor.value)
+            kernel._check_finite(np.atleast_2d(self.shifts.values + anchor.value))
+            single = (anchor.between(X[i : i + 1], X[i : i + 1]) for i in range(self.n_samples))
+            self.diagonal = np.array([value[0, 0] for value in single])
+        else:
+            powers = kernel.gamma * row_norms(X) ** 2 + kernel.coef0
+            self.diagonal = powers ** int(kernel.degree)
+            self.rounding = kernel._rounding(X, self.diagonal)
+        kernel._check_finite(self.diagonal[:, np.newaxis])
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        one, other = self._X[rows], self._X[columns]
+        if self._anchor is None:
+            return self._kernel.between(one, other)
+        return self._kernel._check_finite(self._anchor.between(one, other))
+
+    def take(self, index: IntArray) -> KernelBlocks:
+        return _PolynomialBlocks(self._kernel, self._X[index])
+
+
+def _make_gaussian_blocks(X: Samples, gamma: float) -> KernelBlocks:
+    if not is_sparse(X):
+        return _GaussianBlocks(np.ascontiguousarray(X, dtype=np.float64), gamma)
+    if X.shape[0] * X.shape[1] <= _MAX_DENSE_BLOCKS:
+        return _GaussianBlocks(X.toarray(), gamma)
+    return _SparseGaussianBlocks(X, gamma)
+
+
+class _SparseGaussianBlocks(KernelBlocks):
+    """A Gaussian kernel of sparse samples: distances from their products."""
+
+    def __init__(self, X: Any, gamma: float) -> None:
+        self._X = X
+        self._gamma = gamma
+        self.n_samples = X.shape[0]
+        self._squares = row_norms(X) ** 2
+        error = gamma * accumulated(longest_row(X) + 6) * 4.0 * float(self._squares.max())
+        self.diagonal = np.ones(self.n_samples)
+        self.rounding = np.full(self.n_samples, np.sqrt(_EXP_ROUNDINGS * UNIT + error))
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        values = np.asarray((self._X[rows] @ self._X[columns].T).toarray())
+        values *= -2.0
+        values += self._squares[rows][:, np.newaxis]
+        values += self._squares[columns]
+        np.maximum(values, 0.0, out=values)
+        values *= -self._gamma / math.log(2.0)
+        _raise_two(values)
+        return values
+
+    def take(self, index: IntArray) -> KernelBlocks:
+        return _SparseGaussianBlocks(self._X[index], self._gamma)
+
+
+class _GaussianBlocks(KernelBlocks):
+    r"""A Gaussian kernel of dense samples: one product of matrices and one power for each block.
+
+    With :math:`g = \gamma / \ln 2` and rows :math:`(\sqrt{2g}\, x, -g |x|^2, 1)` and
+    :math:`(\sqrt{2g}\, z, 1, -g |z|^2)` of centred samples, the kernel is 2 to the inner product.
+    Where that would cost digits the exponents come from differences.
+    """
+
+    def __init__(self, X: FloatArray, gamma: float) -> None:
+        self._X = X
+        self._gamma = gamma
+        self.n_samples, n_features = X.shape
+        self._exponent = gamma / math.log(2.0)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            moved = X - X.mean(axis=0)
+            squares = np.einsum("ij,ij->i", moved, moved)
+            reach = 4.0 * gamma * float(squares.max(initial=0.0))
+            error = accumulated(n_features + 16) * reach
+            self._by_products = error <= _GOOD_PRODUCTS
+            self._is_good_single = (n_features + 16) * _SINGLE_UNIT * reach <= _GOOD_SINGLE
+        if self._by_products:
+            self._rows = np.empty((self.n_samples, n_features + 2))
+            self._rows[:, :-2] = math.sqrt(2.0 * self._exponent) * moved
+            self._rows[:, -2] = -self._exponent * squares
+            self._rows[:, -1] = 1.0
+        else:
+            self._rows = X
+            error = _error_of_differences(n_features)
+        self._single: Any = self._rows.astype(np.float32) if self._by_products else None
+        self.diagonal = np.ones(self.n_samples)
+        self.rounding = np.full(self.n_samples, np.sqrt(_EXP_ROUNDINGS * UNIT + error))
+
+    def _pair(self, rows: Any, columns: IntArray) -> Any:
+        """The rows of some samples as the second of a pair."""
+        turned = rows[columns]
+        if self._by_products:
+            turned[:, [-2, -1]] = turned[:, [-1, -2]]
+        return turned
+
+    def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        if self._by_products:
+            values: FloatArray = self._rows[rows] @ self._pair(self._rows, columns).T
+        else:
+            values = np.empty((rows.size, columns.size))
+            _squared_distances(self._rows[rows], self._rows[columns], False, values)
+            values *= -self._exponent
+        _raise_two(values)
+        return values
+
+    def multiply(
+        self, coef: FloatArray, rows: IntArray | None = None, *, single: bool = False
+    ) -> FloatArray:
+        columns = np.flatnonzero(coef)
+        use_single = single and self._by_products and self._is_good_single
+        values = self._single if use_single else self._rows
+        chosen = values if rows is None else values[rows]
+        others = self._pair(values, columns)
+        product = np.zeros(chosen.shape[0])
+        if not self._by_products:
+            _add_from_differences(chosen, others, coef[columns], self._exponent, product)
+        elif use_single:
+            _add_products_single(chosen, others.T, coef[columns], product)
+        else:
+            _add_products(chosen, others.T, coef[columns], product)
+        return product
+
+    def take(self, index: IntArray) -> KernelBlocks:
+        return _GaussianBlocks(self._X[index], self._gamma)
+
+
+@njit(cache=True, fastmath={"contract"})
+def _power_of_two(power: float) -> float:
+    """``2**power`` for `power` below 1000, relatively exact to three roundings.
+
+    With ``power = k + f``, k whole, ``2**f`` is a polynomial; k goes into the exponent bits.
+    """
+    power = max(power, _LEAST_POWER)
+    shifted = power + _WHOLE
+    f = power - (shifted - _WHOLE)
+    tail = _E7 + f * (_E8 + f * (_E9 + f * (_E10 + f * (_E11 + f * (_E12 + f * _E13)))))
+    series = 1.0 + f * (_E1 + f * (_E2 + f * (_E3 + f * (_E4 + f * (_E5 + f * (_E6 + f * tail))))))
+    bits = (np.float64(shifted).view(np.int64) + np.int64(1023)) << np.int64(52)
+    return series * np.int64(bits).view(np.float64)
+
+
+@njit(cache=True, fastmath={"contract"})
+def _power_of_two_single(power: Any) -> Any:
+    """The same in single precision."""
+    power = max(power, _LEAST_POWER_SINGLE)
+    shifted = power + _WHOLE_SINGLE
+    f = power - (shifted - _WHOLE_SINGLE)
+    series = _S0 + f * (_S1 + f * (_S2 + f * (_S3 + f * (_S4 + f * (_S5 + f * _S6)))))
+    bits = (np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23)
+    return series * np.int32(bits).view(np.float32)
+
+
+@njit(cache=True)
+def _raise_two(values: FloatArray) -> None:
+    """Changes `values` in place: to two to the power of each."""
+    for i in range(values.shape[0]):
+        row = values[i]
+        for j in range(row.size):
+            row[j] = _power_of_two(row[j])
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _add_powers(powers: FloatArray, coef: FloatArray, out: FloatArray) -> None:
+    """Adds ``sum_j coef[j] 2**powers[i, j]`` to `out`."""
+    for i in range(powers.shape[0]):
+        row = powers[i]
+        total = 0.0
+        for j in range(row.size):
+            total += coef[j] * _power_of_two(row[j])
+        out[i] += total
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _add_powers_single(powers: Any, coef: FloatArray, out: FloatArray) -> None:
+    """The same from single precision; sums are in double precision."""
+    for i in range(powers.shape[0]):
+        row = powers[i]
+        total = 0.0
+        for j in range(row.size):
+            total += coef[j] * np.float64(_power_of_two_single(row[j]))
+        out[i] += total
+
+
+@njit(cache=True)
+def _add_products(
+    rows: FloatArray, columns: FloatArray, coef: FloatArray, out: FloatArray
+) -> None:
+    """Adds to `out` from exponents that are inner products of `rows` and `columns`."""
+    for left in range(0, coef.size, _BLOCK_COLUMNS):
+        right = min(left + _BLOCK_COLUMNS, coef.size)
+        part = np.ascontiguousarray(columns[:, left:right])
+        block = np.empty((_BLOCK_ROWS, right - left), rows.dtype)
+        for top in range(0, rows.shape[0], _BLOCK_ROWS):
+            bottom = min(top + _BLOCK_ROWS, rows.shape[0])
+            powers = block[: bottom - top]
+            np.dot(rows[top:bottom], part, powers)
+            _add_powers(powers, coef[left:right], out[top:bottom])
+
+
+@njit(cache=True)
+def _add_products_single(rows: Any, columns: Any, coef: FloatArray, out: FloatArray) -> None:
+    """The same in single precision."""
+    for left in range(0, coef.size, _BLOCK_COLUMNS):
+        right = min(left + _BLOCK_COLUMNS, coef.size)
+        part = np.ascontiguousarray(columns[:, left:right])
+        block = np.empty((_BLOCK_ROWS, right - left), rows.dtype)
+        for top in range(0, rows.shape[0], _BLOCK_ROWS):
+            bottom = min(top + _BLOCK_ROWS, rows.shape[0])
+            powers = block[: bottom - top]
+            np.dot(rows[top:bottom], part, powers)
+            _add_powers_single(powers, coef[left:right], out[top:bottom])
+
+
+@njit(cache=True)
+def _add_from_differences(
+    rows: FloatArray, others: FloatArray, coef: FloatArray, exponent: float, out: FloatArray
+) -> None:
+    """Adds to `out` from exponents that come from differences of samples."""
+    powers = np.empty((_BLOCK_ROWS, _BLOCK_ROWS))
+    for left in range(0, coef.size, _BLOCK_ROWS):
+        right = min(left + _BLOCK_ROWS, coef.size)
+        for top in range(0, rows.shape[0], _BLOCK_ROWS):
+            bottom = min(top + _BLOCK_ROWS, rows.shape[0])
+            part = powers[: bottom - top, : right - left]
+            _squared_distances(rows[top:bottom], others[left:right], False, part)
+            part *= -exponent
+            _add_powers(part, coef[left:right], out[top:bottom])
 
 
 class _Anchor:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from owasvm.kernels import Kernel, KernelFunction
 from owasvm.preparation import TrainingSet
 from owasvm.problem import OWAProblem, RankCosts
-from owasvm.samples import prepare
+from owasvm.samples import CACHE_SIZE, prepare
 from owasvm.solution import Solution
 from owasvm.solvers import Callback, solve
 from owasvm.weights import Quantifier
@@ -91,6 +91,7 @@ def fit_path(
     degree: float = 3,
     gamma: str | float = "scale",
     coef0: float = 0.0,
+    cache_size: float = CACHE_SIZE,
     loss: str = "hinge",
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-6,
@@ -118,7 +119,7 @@ def fit_path(
         As in :class:`owasvm.OWASVC`.
     alphas : float, sequence of float or None, default=0.6
         Shape parameters of a named family.
-    kernel, degree, gamma, coef0, loss
+    kernel, degree, gamma, coef0, cache_size, loss
         As in :class:`owasvm.OWASVC`.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         Positive weights; a whole number equals that many copies.
@@ -147,7 +148,7 @@ def fit_path(
     training = TrainingSet.of(X, y, sample_weight)
     signs, mass = training.binary_signs("fit_path"), training.mass
     resolved = Kernel.resolve(kernel, gamma, degree, coef0, training.X, mass)
-    samples = prepare(training.X, resolved)
+    samples = prepare(training.X, resolved, cache_size=cache_size)
 
     def problem(C: float, alpha: float | None) -> OWAProblem:
         costs = RankCosts(signs.size, weights, alpha, C, mass)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval
 
 from owasvm.estimators._base import KernelOWAClassifier
 from owasvm.estimators._exact import ExactOWAClassifier
@@ -63,6 +65,10 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         ``1 / n_features``.
     coef0 : float, default=0.0
         Constant of ``"poly"`` and ``"sigmoid"``.
+    cache_size : float, default=200
+        Megabytes (10^6 bytes) that kernel values may take. The Gram matrix is formed within it,
+        with 200 MB up to n_samples = 5,000; beyond it kernel values are computed in blocks when
+        they are needed. The solution is the same within `tol`.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         What a deviation :math:`\xi` costs before it is weighted by its rank: :math:`\xi` itself,
         or :math:`\xi^2`, for weights that never fall.
@@ -159,9 +165,14 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     ``dual_coef_`` is 0 where it does not support the class of that row, and ``n_support_`` counts
     the support vectors by their own class.
 
-    The Gram matrix is held in memory: 8 n_samples^2 bytes, and the time grows at least with
-    n_samples^2. On a `device` too small for it the values of a Gaussian kernel are computed anew
-    for every product. For linear models with many samples use :class:`LinearOWASVC`.
+    The Gram matrix, 8 n_samples^2 bytes, is formed within `cache_size` and not beyond it: memory
+    then stays at `cache_size`, a few vectors of length n_samples and a working block, and the time
+    grows at least with n_samples^2. Kernels of which only all values tell whether they are
+    positive semi-definite (a callable, ``"sigmoid"``, ``"poly"`` with a negative `coef0`) have
+    their Gram matrix formed all the same, as long as the machine can hold it; weights that fall
+    somewhere need it within `cache_size`. For linear models with many samples use
+    :class:`LinearOWASVC`. On a `device` too small for the Gram matrix the values of a Gaussian
+    kernel are computed anew for every product; `cache_size` does not count there.
 
     The intercept is not penalised.
 
@@ -194,6 +205,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ExactOWAClassifier._parameter_constraints,
         **KernelOWAClassifier._parameter_constraints,
+        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
         "device": [str],
     }
 
@@ -207,6 +219,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        cache_size: float = 200,
         loss: str = "hinge",
         device: str = "cpu",
         solver: str = "auto",
@@ -227,6 +240,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
+        self.cache_size = cache_size
         self.loss = loss
         self.device = device
         self.solver = solver
@@ -241,4 +255,4 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.random_state = random_state
 
     def _prepare(self, X: Any) -> Samples:
-        return prepare(X, self._kernel, device=self.device)
+        return prepare(X, self._kernel, cache_size=float(self.cache_size), device=self.device)

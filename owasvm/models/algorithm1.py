@@ -449,4 +449,4 @@ def _solve(problem: OWAProblem, settings: Settings) -> Solution:
     return _run(problem, replace(settings, tol=min(settings.tol, 1e-8)))
 
 
-SOLVER = Solver(_solve, Options, takes_sample_weight=False)
+SOLVER = Solver(_solve, Options, takes_sample_weight=False, needs_gram=True)

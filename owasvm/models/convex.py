@@ -86,7 +86,7 @@ def as_solver(name: str, build: Build) -> Solver:
     def solve(problem: OWAProblem, settings: Settings) -> Solution:
         return _solve(problem, name, build, settings)
 
-    return Solver(solve, Options, needs_convex=True, takes_sample_weight=False)
+    return Solver(solve, Options, needs_convex=True, takes_sample_weight=False, needs_gram=True)
 
 
 def solve_model(

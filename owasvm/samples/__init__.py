@@ -6,6 +6,7 @@ what users give; :data:`KINDS` lists who is asked to, the first that does wins.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,12 @@ from owasvm.rounding import is_proven_definite, is_sparse, lacking_definiteness
 from owasvm.samples.base import Evaluation, Samples
 from owasvm.samples.features import FeatureSamples
 from owasvm.samples.kernel import GramSamples, KernelSamples
+from owasvm.samples.on_demand import OnDemandSamples, gram_size, make_on_demand
 from owasvm.samples.operators import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
 from owasvm.samples.partitions import Partitions, PartitionSamples
 
 __all__ = [
+    "CACHE_SIZE",
     "KINDS",
     "MAX_INTERCEPT_STEP",
     "ActiveSet",
@@ -31,6 +34,7 @@ __all__ = [
     "GramSamples",
     "KernelSamples",
     "Memory",
+    "OnDemandSamples",
     "Operator",
     "PartitionSamples",
     "Partitions",
@@ -45,11 +49,21 @@ FloatArray = NDArray[np.float64]
 #: Makes samples from X and a kernel, or returns None where it does not apply.
 Kind = Callable[[Any, Kernel], Samples | None]
 
+#: Megabytes that kernel values may take, as in scikit-learn's SVC.
+CACHE_SIZE = 200.0
+
 # Sparse features with a larger share of entries are no longer sparse.
 _DENSE_SHARE = 0.5
 
 
-def prepare(X: Any, kernel: Kernel, *, primal: bool = False, device: str = "cpu") -> Samples:
+def prepare(
+    X: Any,
+    kernel: Kernel,
+    *,
+    primal: bool = False,
+    cache_size: float = CACHE_SIZE,
+    device: str = "cpu",
+) -> Samples:
     """Samples from X and a kernel, the one way to make them.
 
     Parameters
@@ -60,6 +74,10 @@ def prepare(X: Any, kernel: Kernel, *, primal: bool = False, device: str = "cpu"
         The kernel, resolved.
     primal : bool, default=False
         Whether a linear kernel works on the features, however many there are.
+    cache_size : float, default=200
+        Megabytes that kernel values may take. Where the Gram matrix would take more, kernel values
+        are computed in blocks when they are needed, a linear kernel works on the features, and
+        kernels that can do neither have their Gram matrix formed if the machine can hold it.
     device : str, default="cpu"
         Where kernel values are held: a device of torch, such as "cuda". Linear models that work on
         the features stay here.
@@ -67,6 +85,11 @@ def prepare(X: Any, kernel: Kernel, *, primal: bool = False, device: str = "cpu"
     Returns
     -------
     samples : Samples
+
+    Raises
+    ------
+    ValueError
+        A Gram matrix larger than the memory of the machine.
 
     Examples
     --------
@@ -84,12 +107,13 @@ def prepare(X: Any, kernel: Kernel, *, primal: bool = False, device: str = "cpu"
             return _make_features(X)
         if device != "cpu":
             return _make_on_device(X, kernel, device)
-        return _make(X, kernel)
+        kinds = KINDS if _fits(X.shape[0], kernel, cache_size) else _without_gram(cache_size)
+        return _make(X, kernel, kinds)
 
 
-def _make(X: Any, kernel: Kernel) -> Samples:
+def _make(X: Any, kernel: Kernel, kinds: list[Kind]) -> Samples:
     """Samples of the first kind that takes X and the kernel."""
-    made = (make(X, kernel) for make in KINDS)
+    made = (make(X, kernel) for make in kinds)
     return next(samples for samples in made if samples is not None)
 
 
@@ -101,8 +125,26 @@ def _make_on_device(X: Any, kernel: Kernel, device: str) -> Samples:
     place = Place(there)
     if kernel.function == "rbf" and not is_sparse(X):
         return DeviceSamples.of_gaussian(place.send(X), kernel.gamma)
-    known = _make(X, kernel)
+    known = _make(X, kernel, KINDS)
     return move(known, place) if isinstance(known, GramSamples) else known
+
+
+def _fits(n_samples: int, kernel: Kernel, cache_size: float) -> bool:
+    """Whether the Gram matrix may be formed; one that was given is there already."""
+    return kernel.function == "precomputed" or gram_size(n_samples) <= cache_size
+
+
+def _without_gram(cache_size: float) -> list[Kind]:
+    """Who makes samples without a Gram matrix, and at last who makes them with one."""
+
+    def make_blocks(X: Any, kernel: Kernel) -> Samples | None:
+        return make_on_demand(X, kernel, cache_size)
+
+    def make_linear(X: Any, kernel: Kernel) -> Samples | None:
+        return _make_features(X) if kernel.function == "linear" else None
+
+    replaced: dict[Kind, Kind] = {_make_wide_linear: make_linear, _make_gram: make_blocks}
+    return [*(replaced.get(make, make) for make in KINDS), _make_gram]
 
 
 def choose_given(X: Any, gram: Any) -> tuple[Any, Kernel]:
@@ -170,6 +212,7 @@ def _make_wide_linear(X: Any, kernel: Kernel) -> Samples | None:
 
 def _make_gram(X: Any, kernel: Kernel) -> Samples:
     """Any kernel, all its values in memory, with what rounding can have left in them."""
+    _check_memory(X.shape[0], kernel)
     matrix = kernel.matrix(X)
     rounding = matrix.rounding
     definite = kernel.is_definite
@@ -181,6 +224,23 @@ def _make_gram(X: Any, kernel: Kernel) -> Samples:
         definite = bool(np.isfinite(lacking))
         rounding = rounding + np.sqrt(lacking if definite else 0.0)
     return GramSamples(matrix.values, rounding=rounding, definite=definite, shifts=matrix.shifts)
+
+
+def _check_memory(n_samples: int, kernel: Kernel) -> None:
+    """Refuse a Gram matrix that the machine cannot hold, before anything is allocated."""
+    if kernel.function == "precomputed" or not hasattr(os, "sysconf"):
+        return
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
+    needed = gram_size(n_samples)
+    if needed > memory:
+        raise ValueError(
+            f"The Gram matrix of {n_samples} samples takes {needed:.0f} MB, and the machine has "
+            f"{memory:.0f} MB. Beyond cache_size kernel='rbf' and kernel='poly' with coef0 >= 0 "
+            "do without it, and kernel='linear' works on the features; a kernel given as a "
+            "function, 'sigmoid' and 'poly' with coef0 < 0 need all values to tell whether the "
+            "kernel is positive semi-definite. Take one of the former, a smaller cache_size, or "
+            "fewer samples."
+        )
 
 
 #: Who makes samples, in the order in which they are asked.

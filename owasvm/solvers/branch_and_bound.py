@@ -156,4 +156,5 @@ SOLVER = Solver(
     compiles=True,
     tiny_options=lambda: Options(max_nodes=2),
     convex_losses=("*",),
+    needs_gram=True,
 )

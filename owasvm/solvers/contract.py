@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from owasvm.problem import OWAProblem
+from owasvm.samples import OnDemandSamples
 from owasvm.solution import Solution
 
 __all__ = ["Callback", "NoOptions", "Settings", "Solver"]
@@ -85,6 +86,8 @@ class Solver:
         Losses that it takes beside them with weights that never fall; ``("*",)`` for all.
     takes_partitions : bool, default=False
         Takes samples that are not in memory.
+    needs_gram : bool, default=False
+        Needs all kernel values at once: takes no samples that compute them on demand.
     """
 
     solve: Callable[[OWAProblem, Settings], Solution]
@@ -96,6 +99,7 @@ class Solver:
     losses: tuple[str, ...] = ("hinge",)
     convex_losses: tuple[str, ...] = ()
     takes_partitions: bool = False
+    needs_gram: bool = False
 
     def read_options(self, name: str, given: Mapping[str, Any] | None) -> Any:
         """The options as an object; an error that names what exists for one that does not."""
@@ -121,6 +125,8 @@ class Solver:
                 f"weights that {'never fall' if convex else 'fall somewhere'} use solver={able}, "
                 "or load the samples with X.compute()."
             )
+        if self.needs_gram and isinstance(problem.samples, OnDemandSamples):
+            problem.samples.refuse_gram(f"solver={name!r}")
         if not self.takes_sample_weight and problem.costs.sample_weight is not None:
             raise ValueError(
                 f"solver={name!r} takes no sample_weight or class_weight: its rank weights are "

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from owasvm.problem import OWAProblem
+from owasvm.samples import OnDemandSamples
 from owasvm.solution import Solution, Status
 from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers.clock import Clock
@@ -28,7 +29,7 @@ from owasvm.solvers.newton.core import (
 )
 from owasvm.solvers.newton.rescue import Rescue
 from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
-from owasvm.solvers.newton.tuning import DEFAULT, Tuning
+from owasvm.solvers.newton.tuning import DEFAULT, ON_DEMAND, Tuning
 
 __all__ = [
     "SOLVER",
@@ -53,6 +54,8 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     ``gap`` of the current iterate and the ``time`` in seconds.
     """
     clock = Clock.start(settings)
+    if tuning is DEFAULT and isinstance(problem.samples, OnDemandSamples):
+        tuning = ON_DEMAND
     operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
     task = ConvexTask(operator, problem.y, problem.ranked_loss(), margin, tuning=tuning)
     known = settings.warm_start

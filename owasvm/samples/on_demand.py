@@ -1,0 +1,379 @@
+r"""Samples whose kernel values are computed when they are needed, and forgotten.
+
+A Newton step needs two products with columns of the kernel matrix, those of the coefficients that
+change and those of the active samples, and the values among the active samples: the working set.
+Nothing of size n x n is ever held.
+
+Products on the way are in single precision where the kernel allows for it, with sums in double
+precision. How far that leaves the scores of the current w is measured at a few samples; before it
+matters beside the residual, the scores are computed anew. Certificates use double precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from owasvm._jit import njit
+from owasvm.kernels import Kernel, KernelBlocks
+from owasvm.rounding import product_without_loss
+from owasvm.samples._newton_kernels import centre, centre_rows
+from owasvm.samples.base import Samples
+from owasvm.samples.kernel import GramSamples, KernelSamples
+from owasvm.samples.operators import (
+    ActiveSet,
+    Operator,
+    PlainOperator,
+    Vector,
+    limit_intercept,
+    solve_dual,
+)
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+__all__ = ["OnDemandSamples", "gram_size", "make_on_demand"]
+
+# Kernel values held at a time by products with more digits: 32 MB.
+_BLOCK_ENTRIES = 2**22
+# Samples whose mean is taken for the origin of feature space.
+_ORIGIN_SAMPLES = 1000
+# Samples at which the error of single precision is measured, and the share of the residual that it
+# may reach.
+_PROBES = 16
+_TOLERATED_DRIFT = 0.01
+# Share of the changes of all coefficients that may wait: most of them are tiny, where thousands of
+# ranked samples move by a few ranks, and each costs a column of kernel values.
+_LEFT_TO_LATER = 0.03
+# Landmarks of the preconditioner; it may take this share of the cache.
+_MAX_LANDMARKS = 500
+_PRECONDITIONER_SHARE = 0.5
+# Conjugate gradients end at this relative residual, or after so many products: the direction need
+# not be better, and products in single precision are not.
+_ITERATED_ACCURACY = 1e-3
+_MAX_PRODUCTS = 60
+_MEGABYTE = 1e6
+
+
+@dataclass
+class _Drifting(Vector):
+    """A vector whose scores may be off by about ``drift``."""
+
+    drift: float = 0.0
+
+    def move(self, step: float, direction: Vector) -> None:
+        super().move(step, direction)
+        if isinstance(direction, _Drifting):
+            self.drift += abs(step) * direction.drift
+
+    def copy(self) -> Vector:
+        return _Drifting(self.coef.copy(), self.scores.copy(), drift=self.drift)
+
+
+class OnDemandSamples(KernelSamples):
+    """Samples of a positive semi-definite kernel, its values computed in blocks.
+
+    Parameters
+    ----------
+    blocks : KernelBlocks
+        Where kernel values come from.
+    cache_size : float
+        Megabytes that kernel values may take.
+    """
+
+    def __init__(self, blocks: KernelBlocks, cache_size: float) -> None:
+        super().__init__(
+            blocks.n_samples, rounding=blocks.rounding, definite=True, shifts=blocks.shifts
+        )
+        self._kernel_values = blocks
+        self._cache_size = cache_size
+
+    @property
+    def diagonal(self) -> FloatArray:
+        return self._kernel_values.diagonal
+
+    @property
+    def n_multiplications(self) -> float:
+        # Products come in thousands of small blocks, each not worth a second thread; they take
+        # far more time than systems of the size of the working set.
+        return float(self.n_samples)
+
+    def rows(self, index: IntArray) -> FloatArray:
+        return self._kernel_values.between(index, np.arange(self.n_samples))
+
+    def _multiply(self, coef: FloatArray, careful: bool) -> FloatArray:
+        if not careful:
+            return self._kernel_values.multiply(coef)
+        columns = np.flatnonzero(coef)
+        n_blocks = max(self.n_samples * columns.size // _BLOCK_ENTRIES, 1)
+        parts = np.array_split(np.arange(self.n_samples), min(n_blocks, self.n_samples))
+        values = (self._kernel_values.between(part, columns) for part in parts)
+        return np.concatenate([product_without_loss(part, coef[columns]) for part in values])
+
+    def _make_operator(self, *, centred: bool) -> Operator:
+        return _OnDemandOperator(self._kernel_values, self._cache_size, centred=centred)
+
+    def gram_matrix(self) -> FloatArray:
+        self.refuse_gram("This")
+
+    def refuse_gram(self, who: str) -> NoReturn:
+        """Say that `who` needs more than the cache, and what helps."""
+        needed = gram_size(self.n_samples)
+        raise ValueError(
+            f"{who} needs all kernel values of {self.n_samples} samples at once, {needed:.0f} MB, "
+            f"and cache_size is {self._cache_size:g} MB. Raise cache_size to "
+            f"{np.ceil(needed):.0f} if there is as much memory, or take fewer samples; weights "
+            "that never fall (owasvm.weights.is_convex tells) do without, and solver='dca' finds "
+            "local solutions for others."
+        )
+
+    def take(self, index: IntArray) -> Samples:
+        if gram_size(index.size) > self._cache_size:
+            return OnDemandSamples(self._kernel_values.take(index), self._cache_size)
+        return GramSamples(
+            self._kernel_values.between(index, index),
+            rounding=self.rounding[index],
+            definite=True,
+            shifts=None if self._shifts is None else self._shifts.take(index),
+        )
+
+    def nearest_definite(self) -> Samples:
+        return self
+
+    def make_tiny(self, X: FloatArray) -> Samples:
+        blocks = Kernel("rbf").blocks(X)
+        return GramSamples(X @ X.T) if blocks is None else OnDemandSamples(blocks, 1e-4)
+
+
+def make_on_demand(X: Any, kernel: Kernel, cache_size: float) -> Samples | None:
+    """Samples on demand; None for kernels that need all values at once."""
+    blocks = kernel.blocks(X)
+    return None if blocks is None else OnDemandSamples(blocks, cache_size)
+
+
+def gram_size(n_samples: int) -> float:
+    """Megabytes of a Gram matrix in double precision."""
+    return 8.0 * n_samples**2 / _MEGABYTE
+
+
+def _largest_block(cache_size: float) -> float:
+    """Samples whose Gram matrix fills the cache."""
+    return float(np.sqrt(cache_size * _MEGABYTE / 8.0))
+
+
+class _OnDemandOperator(PlainOperator):
+    """Vectors held by their coefficients, products through blocks of kernel values."""
+
+    def __init__(self, blocks: KernelBlocks, cache_size: float, *, centred: bool) -> None:
+        self._blocks = blocks
+        self._largest_block = int(_largest_block(cache_size))
+        self._cache_entries = cache_size * _MEGABYTE / 8.0
+        self.n_samples = n_samples = blocks.n_samples
+        self._probes = np.unique(np.linspace(0, n_samples - 1, _PROBES).astype(np.int64))
+        # K_ij - m_i - m_j with these m is the kernel of the samples minus the mean of some.
+        self.means = np.zeros(n_samples)
+        if centred:
+            n_chosen = min(_ORIGIN_SAMPLES, n_samples)
+            chosen = np.unique(np.linspace(0, n_samples - 1, n_chosen).astype(np.int64))
+            shares = np.zeros(n_samples)
+            shares[chosen] = 1.0 / chosen.size
+            self.means = blocks.multiply(shares)
+            self.means -= 0.5 * float(shares @ self.means)
+
+    def mean_diagonal(self) -> float:
+        return max(float(np.mean(self._blocks.diagonal - 2.0 * self.means)), 0.0)
+
+    def intercept_shift(self, coef: FloatArray) -> float:
+        return float(self.means @ coef)
+
+    def _score(self, coef: FloatArray, *, single: bool) -> FloatArray:
+        scores = self._blocks.multiply(coef, single=single)
+        return scores - float(self.means @ coef) - coef.sum() * self.means
+
+    def vector(self, coef: FloatArray) -> Vector:
+        return _Drifting(coef, self._score(coef, single=False))
+
+    def _roughly(self, coef: FloatArray) -> tuple[FloatArray, float]:
+        """Scores of coefficients, and about how far off single precision left them."""
+        scores = self._score(coef, single=True)
+        probes = self._probes
+        exact = self._blocks.multiply(coef, probes)
+        exact = exact - float(self.means @ coef) - coef.sum() * self.means[probes]
+        return scores, float(np.abs(exact - scores[probes]).max())
+
+    def residual(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
+        coef = _without_smallest(target - current.coef)
+        scores, drift = self._roughly(coef)
+        size = float(np.sqrt(np.mean(scores * scores)))
+        if isinstance(current, _Drifting) and current.drift > _TOLERATED_DRIFT * size:
+            # Coefficients on their way to 0 have arrived: steps that are not full never end that
+            # way, and each costs a column.
+            current.coef[target == 0.0] = 0.0
+            current.scores[:] = self._score(current.coef, single=False)
+            current.drift = 0.0
+            coef = _without_smallest(target - current.coef)
+            scores, drift = self._roughly(coef)
+        return _Drifting(coef, scores, drift=drift), max(float(coef @ scores), 0.0)
+
+    def inner(self, one: Vector, other: Vector) -> float:
+        return float(one.coef @ other.scores)
+
+    def complete(self, vector: Vector) -> None:
+        """Nothing to do: scores are never left empty here."""
+
+    def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
+        samples = active.samples
+        rows_residual = active.apply(residual.scores[samples] * active.root)
+        if samples.size <= self._largest_block:
+            matrix = self._blocks.between(samples, samples)
+            _reduce(
+                matrix,
+                self.means[samples],
+                active.root,
+                active.tie,
+                active.offsets,
+                active.shrink,
+                active.ridge,
+            )
+            z, intercept = solve_dual(matrix, rows_residual, active)
+        else:
+            z, intercept = self._iterate(rows_residual, active)
+        change = np.zeros(self.n_samples)
+        change[samples] = active.apply(z) * active.root
+        scores, drift = self._roughly(change)
+        if isinstance(residual, _Drifting):
+            drift += residual.drift
+        return _Drifting(residual.coef + change, residual.scores + scores, drift=drift), intercept
+
+    def _iterate(self, rows_residual: FloatArray, active: ActiveSet) -> tuple[FloatArray, float]:
+        """The step by conjugate gradients, for working sets that do not fit into the cache."""
+        system = _WorkingSystem(self, active, self._choose_landmarks(active.samples))
+        first = system.solve(rows_residual)
+        if not active.free:
+            return -first, 0.0
+        second = system.solve(active.ones)
+        demand = active.imbalance - float(active.ones @ first)
+        intercept = limit_intercept(demand, float(active.ones @ second))
+        return -first - intercept * second, intercept
+
+    def _choose_landmarks(self, samples: IntArray) -> IntArray:
+        most = int(_PRECONDITIONER_SHARE * self._cache_entries / samples.size)
+        number = max(min(most, _MAX_LANDMARKS, samples.size), 1)
+        return samples[np.unique(np.linspace(0, samples.size - 1, number).astype(np.int64))]
+
+    def centred_block(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Kernel values of centred samples."""
+        block = self._blocks.between(rows, columns)
+        block -= self.means[rows][:, np.newaxis]
+        block -= self.means[columns]
+        return block
+
+    def score_among(self, samples: IntArray, coef: FloatArray) -> FloatArray:
+        """Scores at some samples of coefficients of the same samples."""
+        everywhere = np.zeros(self.n_samples)
+        everywhere[samples] = coef
+        scores = self._blocks.multiply(everywhere, samples, single=True)
+        means = self.means[samples]
+        return scores - float(means @ coef) - coef.sum() * means
+
+    def diagonal_of(self, samples: IntArray) -> FloatArray:
+        """``K(x_i, x_i)`` of centred samples."""
+        return self._blocks.diagonal[samples] - 2.0 * self.means[samples]
+
+
+class _WorkingSystem:
+    r"""``B B' + ridge I`` of a large working set, and a preconditioner for it.
+
+    The preconditioner replaces the kernel by that of its projection on some landmarks, a Nystroem
+    factor F, and adds what that leaves out of the diagonal: ``F F' + D`` is inverted through a
+    system of the size of the landmarks.
+    """
+
+    def __init__(self, operator: _OnDemandOperator, active: ActiveSet, landmarks: IntArray):
+        self._operator, self._active = operator, active
+        samples = active.samples
+        core = operator.centred_block(landmarks, landmarks)
+        core[np.diag_indices(landmarks.size)] += 1e-8 * max(float(np.trace(core)), 1e-300)
+        factor = np.linalg.cholesky(core)
+        rows = operator.centred_block(samples, landmarks)
+        rows = solve_triangular(factor, rows.T, lower=True, overwrite_b=True).T
+        rest = operator.diagonal_of(samples) - np.einsum("ij,ij->i", rows, rows)
+        self._diagonal = active.ridge + active.root**2 * np.maximum(rest, 0.0)
+        rows = np.ascontiguousarray(rows * active.root[:, np.newaxis])
+        if active.offsets.size > 2:
+            centre_rows(rows, active.tie, active.offsets, active.shrink)
+        self._rows = rows
+        inner = rows.T @ (rows / self._diagonal[:, np.newaxis])
+        inner[np.diag_indices(landmarks.size)] += 1.0
+        self._inner = cho_factor(inner, overwrite_a=True)
+
+    def _multiply(self, vector: FloatArray) -> FloatArray:
+        active = self._active
+        coef = active.apply(vector.copy()) * active.root
+        scores = self._operator.score_among(active.samples, coef)
+        return active.apply(scores * active.root) + active.ridge * vector
+
+    def _precondition(self, vector: FloatArray) -> FloatArray:
+        scaled = vector / self._diagonal
+        return scaled - self._rows @ cho_solve(self._inner, self._rows.T @ scaled) / self._diagonal
+
+    def solve(self, target: FloatArray) -> FloatArray:
+        """Preconditioned conjugate gradients."""
+        solution = self._precondition(target)
+        remainder = target - self._multiply(solution)
+        image = self._precondition(remainder)
+        direction = image.copy()
+        progress = float(remainder @ image)
+        goal = _ITERATED_ACCURACY * float(np.linalg.norm(target))
+        for _ in range(_MAX_PRODUCTS):
+            if float(np.linalg.norm(remainder)) <= goal:
+                break
+            product = self._multiply(direction)
+            curvature = float(direction @ product)
+            if not curvature > 0.0:
+                # Rounding has eaten the ridge.
+                break
+            distance = progress / curvature
+            solution += distance * direction
+            remainder -= distance * product
+            image = self._precondition(remainder)
+            previous, progress = progress, float(remainder @ image)
+            direction = image + (progress / previous) * direction
+        return solution
+
+
+def _without_smallest(coef: FloatArray) -> FloatArray:
+    """Coefficients without the smallest ones: those are left to later steps."""
+    sizes = np.abs(coef)
+    ascending = np.argsort(sizes)
+    totals = np.cumsum(sizes[ascending])
+    n_left = int(np.searchsorted(totals, _LEFT_TO_LATER * totals[-1]))
+    coef[ascending[:n_left]] = 0.0
+    return coef
+
+
+@njit(cache=True)
+def _reduce(
+    matrix: FloatArray,
+    means: FloatArray,
+    root: FloatArray,
+    tie: FloatArray,
+    offsets: IntArray,
+    shrink: FloatArray,
+    ridge: float,
+) -> None:
+    """Changes `matrix` in place: kernel values among active samples to ``B B' + ridge I``."""
+    size = root.size
+    for i in range(size):
+        for j in range(size):
+            matrix[i, j] = root[i] * (matrix[i, j] - means[i] - means[j]) * root[j]
+        if offsets.size > 2:
+            centre(matrix[i], tie, offsets, shrink)
+    if offsets.size > 2:
+        centre_rows(matrix, tie, offsets, shrink)
+    for i in range(size):
+        matrix[i, i] += ridge
