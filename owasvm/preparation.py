@@ -45,9 +45,23 @@ class TrainingSet:
     n_given: int
 
     @classmethod
-    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TrainingSet:
-        """The samples as they are given: arrays of numbers, or sparse matrices."""
-        samples = X.tocsr() if is_sparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+    def of(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        keep_single: bool = False,
+    ) -> TrainingSet:
+        """The samples as they are given: arrays of numbers, or sparse matrices.
+
+        Dense samples become float64, unless `keep_single` leaves float32 as it is.
+        """
+        if is_sparse(X):
+            samples = X.tocsr()
+        else:
+            single = keep_single and getattr(X, "dtype", None) == np.float32
+            samples = np.ascontiguousarray(X, dtype=np.float32 if single else np.float64)
         labels = np.asarray(y)
         if labels.ndim != 1 or labels.size != samples.shape[0]:
             raise ValueError(

@@ -19,6 +19,7 @@ from owasvm.samples.base import Evaluation, Samples
 from owasvm.samples.features import FeatureSamples
 from owasvm.samples.kernel import GramSamples, KernelSamples
 from owasvm.samples.operators import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
+from owasvm.samples.rows import find_mean
 
 __all__ = [
     "KINDS",
@@ -107,7 +108,7 @@ def _make_features(X: Any) -> Samples:
         if X.nnz <= _DENSE_SHARE * X.shape[0] * X.shape[1]:
             return FeatureSamples(X)
         X = X.toarray()
-    return FeatureSamples(*_move(X))
+    return FeatureSamples(X, find_mean(X))
 
 
 def _move(X: FloatArray) -> tuple[FloatArray, FloatArray]:

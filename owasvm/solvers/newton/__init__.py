@@ -50,13 +50,16 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     ``gap`` of the current iterate and the ``time`` in seconds.
     """
     clock = Clock.start(settings)
+    # Every certificate will ask for it; now there is room for the sort that it takes.
+    _ = problem.constant_classifier
     operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
-    task = ConvexTask(operator, problem.y, problem.ranked_loss(), margin, tuning=tuning)
+    loss = problem.ranked_loss()
+    task = ConvexTask(operator, problem.y, loss, margin, tuning=tuning)
     known = settings.warm_start
     start = cold_start(task) if known is None else start_from(task, known)
     iterate = start
     build_time = clock.elapsed
-    rule = StoppingRule(problem, task, settings.tol)
+    rule = StoppingRule(problem, task, settings.tol, loss)
     status = Status.ITERATION_LIMIT
     try:
         for iterate in iterates(task, start):

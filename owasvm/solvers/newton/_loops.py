@@ -10,7 +10,7 @@ IntArray = NDArray[np.int64]
 
 
 @njit(cache=True)
-def list_active(block: IntArray, n_blocks: int) -> tuple[IntArray, IntArray]:
+def list_active(block: NDArray[np.int32], n_blocks: int) -> tuple[IntArray, IntArray]:
     """Active samples by their labels, and the offsets of the labels."""
     offsets = np.zeros(n_blocks + 2, dtype=np.int64)
     for i in range(block.size):

@@ -192,7 +192,6 @@ class _Inner:
         self.point = ProxPoint(n_samples)
         self._trial = ProxPoint(n_samples)
         self._v = np.empty(n_samples)
-        self._still = _Direction(Vector(np.empty(0), np.zeros(n_samples)), 0.0, 0.0, 0.0)
 
     def begin(self, iterate: Iterate) -> None:
         """Fix multiplier and penalty, evaluate at the iterate."""
@@ -200,7 +199,7 @@ class _Inner:
         self._shift = self.multiplier / iterate.penalty
         if self.task.loss.mass is not None:
             self._shift /= self.task.loss.mass
-        self._evaluate(0.0, iterate, self._still)
+        self._evaluate(0.0, iterate, _Direction(iterate.w, 0.0, 0.0, 0.0))
         self.point, self._trial = self._trial, self.point
 
     def movement(self, penalty: float) -> float:
@@ -348,8 +347,8 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
         while True:
             dual = inner.point.dual
             target = task.target(dual)
-            residual, squared = operator.residual(target, iterate.w)
             imbalance = float(target.sum()) if task.fixed_intercept is None else 0.0
+            residual, squared = operator.residual(target, iterate.w)
             loss = task.loss.value(inner.slack)
             iterate.objective = 0.5 * operator.inner(iterate.w, iterate.w) + loss
             conjugate = task.loss.conjugate_at(inner.point)
@@ -370,6 +369,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
                 first = False
                 if direction.slope < 0.0:
                     inner.advance(iterate, direction)
+                    del direction
                     continue
             direction = _newton_direction(task, iterate, inner.point, residual, imbalance)
             if not direction.slope < 0.0:
@@ -377,6 +377,8 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
                 stuck = True
                 break
             inner.advance(iterate, direction)
+            # With many samples the memory of a step counts while an iterate is judged.
+            del direction
             steps += 1
         if steps == 0:
             # A move of the multiplier alone counts too, or a caller's limit might never be met.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.certificate import Certificate, charged_bound, judge
-from owasvm.losses import ProxPoint
+from owasvm.losses import ProxPoint, RankedLoss
 from owasvm.problem import OWAProblem
 from owasvm.solvers.newton._bracket import Bracket
 from owasvm.solvers.newton.core import ROUNDING, ConvexTask, Iterate
@@ -82,8 +82,11 @@ class StoppingRule:
     enough, and again only when it has fallen as much as the last certificate lacked.
     """
 
-    def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float) -> None:
+    def __init__(
+        self, problem: OWAProblem, task: ConvexTask, tol: float, loss: RankedLoss | None = None
+    ) -> None:
         self._problem = problem
+        self._loss = loss
         self._task = task
         self._tol = tol
         self._best: Certificate | None = None
@@ -177,6 +180,7 @@ class StoppingRule:
             intercept_within=task.tuning.worth_a_search * self._tol,
             tol=self._tol,
             final=final,
+            loss=self._loss,
         )
         self.is_limited |= certificate.is_limited(self._tol)
         self._floor = max(self._floor, certificate.floor)
