@@ -462,10 +462,14 @@ class _Judging:
         y, samples = self.y, self.samples
         at_given = samples.evaluate(y * given, careful=careful)
         (feasible, at_feasible), bound = self._bound_near(given, at_given, guess, careful)
-        chosen = self.choose(at_feasible, feasible, guess)
+        del at_given
         if weight is not None and samples.keeps_weight:
+            # With many samples slacks are better computed twice than kept.
+            value = self.choose(at_feasible, feasible, guess).value
             direct = self.choose(samples.evaluate_weight(weight.copy()), feasible, guess)
-            chosen = direct if direct.value < chosen.value else chosen
+            if direct.value < value:
+                return direct, bound
+        chosen = self.choose(at_feasible, feasible, guess)
         if coef is not None and not samples.keeps_weight:
             own = np.maximum(coef, 0.0)
             other = self.choose(samples.evaluate(y * own, careful=careful), own, guess)

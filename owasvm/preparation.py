@@ -25,8 +25,8 @@ class TrainingSet:
     ----------
     X : {ndarray, CSR matrix} of shape (n_samples, n_features)
         Samples, or their Gram matrix.
-    rows : ndarray of shape (n_samples,)
-        Where they stood among the rows that were given.
+    kept : ndarray of shape (n_samples,) or None
+        Where they stood among the rows that were given; None when all of these are left.
     classes : ndarray of shape (n_classes,)
         Sorted labels.
     codes : ndarray of shape (n_samples,)
@@ -38,9 +38,9 @@ class TrainingSet:
     """
 
     X: Any
-    rows: IntArray
+    kept: IntArray | None
     classes: NDArray[Any]
-    codes: IntArray
+    codes: NDArray[Any]
     mass: FloatArray | None
     n_given: int
 
@@ -69,10 +69,11 @@ class TrainingSet:
                 f"{samples.shape[0]} samples."
             )
         classes, codes = np.unique(labels, return_inverse=True)
+        codes = codes.astype(np.min_scalar_type(classes.size))
         mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if mass is not None and np.all(mass == 1.0):
             mass = None
-        return cls(samples, np.arange(labels.size), classes, codes, mass, labels.size)
+        return cls(samples, None, classes, codes, mass, labels.size)
 
     def without_zero_weights(self, *, pairwise: bool) -> TrainingSet:
         """The samples that count; of a Gram matrix (`pairwise`) their rows and columns."""
@@ -84,7 +85,7 @@ class TrainingSet:
         return replace(
             self,
             X=take_samples(self.X, kept, pairwise=pairwise),
-            rows=self.rows[kept],
+            kept=self.rows[kept],
             classes=self.classes[present],
             codes=codes,
             mass=None if np.all(mass == 1.0) else mass,
@@ -93,7 +94,12 @@ class TrainingSet:
     @property
     def n_samples(self) -> int:
         """Number of samples."""
-        return self.rows.size
+        return self.codes.size
+
+    @property
+    def rows(self) -> IntArray:
+        """Where the samples stood among the rows that were given."""
+        return np.arange(self.n_samples) if self.kept is None else self.kept
 
     @property
     def n_problems(self) -> int:

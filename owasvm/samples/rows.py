@@ -34,9 +34,11 @@ IntArray = NDArray[np.int64]
 
 __all__ = ["DenseRows", "SparseRows", "find_mean", "make_rows"]
 
-# Active rows held at a time: some of them fit into the cache of a core.
+# Active rows held at a time: so many that they fit into the cache of a core, or, of many features,
+# this many times their number, so that products of rows and not their sums take the time.
 _BLOCK_ENTRIES = 2**17
-_LEAST_ROWS = 64
+_LEAST_ROWS = 4
+_MOST_ROWS = 4096
 # Columns held at a time for all inner products: 32 MB.
 _GRAM_ENTRIES = 2**22
 
@@ -64,8 +66,12 @@ class _Rows(ABC):
         The array is overwritten by the next one.
         """
         offsets, tie = active.offsets, active.tie
-        most = max(_BLOCK_ENTRIES // max(self.shape[1], 1), _LEAST_ROWS)
-        buffer = np.empty((min(most, active.samples.size), self.shape[1]))
+        n_features = max(self.shape[1], 1)
+        most = max(_BLOCK_ENTRIES // n_features, min(_LEAST_ROWS * n_features, _MOST_ROWS))
+        if active.samples.size <= most:
+            yield slice(0, active.samples.size), self.gather(active)
+            return
+        buffer = np.empty((most, self.shape[1]))
 
         def read(first: int, last: int) -> FloatArray:
             rows = buffer[: last - first]

@@ -37,7 +37,8 @@ def shift_point(
     intercept: float,
     intercept_step: float,
     step: float,
-    multiplier_shift: FloatArray,
+    multiplier: FloatArray,
+    inverse_penalty: float,
     slack: FloatArray,
     v: FloatArray,
 ) -> None:
@@ -46,7 +47,7 @@ def shift_point(
     for i in range(margin.size):
         value = margin[i] - y[i] * (scores[i] + step * score_step[i]) - y[i] * moved
         slack[i] = value
-        v[i] = value + multiplier_shift[i]
+        v[i] = value + inverse_penalty * multiplier[i]
 
 
 @njit(cache=True)

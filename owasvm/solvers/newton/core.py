@@ -191,14 +191,15 @@ class _Inner:
         self.slack = np.empty(n_samples)
         self.point = ProxPoint(n_samples)
         self._trial = ProxPoint(n_samples)
+        # The prox that was taken last belongs to whatever is looked at next.
+        self._trial.prox = self.point.prox
         self._v = np.empty(n_samples)
 
     def begin(self, iterate: Iterate) -> None:
         """Fix multiplier and penalty, evaluate at the iterate."""
         self.multiplier = iterate.dual
-        self._shift = self.multiplier / iterate.penalty
-        if self.task.loss.mass is not None:
-            self._shift /= self.task.loss.mass
+        mass = self.task.loss.mass
+        self._density = self.multiplier if mass is None else self.multiplier / mass
         self._evaluate(0.0, iterate, _Direction(iterate.w, 0.0, 0.0, 0.0))
         self.point, self._trial = self._trial, self.point
 
@@ -219,7 +220,8 @@ class _Inner:
             iterate.intercept,
             direction.intercept,
             step,
-            self._shift,
+            self._density,
+            1.0 / iterate.penalty,
             self.slack,
             self._v,
         )

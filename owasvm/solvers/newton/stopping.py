@@ -38,10 +38,13 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     y, mass = task.y, task.loss.mass
     density = guess if mass is None else guess / mass
     point = ProxPoint(y.size)
+    shifted = np.empty(y.size)
 
     def surplus(shift: float) -> float:
         """``-y'(a - e)`` at a shift, which never falls with it; leaves the point there."""
-        task.loss.project(density - shift * y, point)
+        np.multiply(y, -shift, out=shifted)
+        np.add(shifted, density, out=shifted)
+        task.loss.project(shifted, point)
         return -float(task.target(point.dual).sum())
 
     first = surplus(0.0)
@@ -171,6 +174,8 @@ class StoppingRule:
         """Gap proven by the dual point next to `guess`, and the best certificate until now."""
         task, keeps_weight = self._task, self._problem.samples.keeps_weight
         dual = project_balanced(task, guess)
+        # With many samples there is no room for numbers that are not needed any more.
+        del guess
         certificate = judge(
             self._problem,
             dual,
