@@ -321,6 +321,7 @@ def judge(
     intercept_within: float = np.inf,
     tol: float | None = None,
     final: bool = True,
+    loss: RankedLoss | None = None,
 ) -> Certificate:
     """Certificate of the classifier ``w = sum_i a_i y_i phi(x_i)``.
 
@@ -356,12 +357,14 @@ def judge(
     final : bool, default=True
         Whether a classifier worse than w = 0 is to be replaced by w = 0. Its coefficients then
         prove nothing any more, so a solver that goes on is better off without that.
+    loss : RankedLoss or None, default=None
+        The loss of the problem, of a solver that shares its memory to work in.
 
     Returns
     -------
     certificate : Certificate
     """
-    judging = _Judging(problem)
+    judging = _Judging(problem, loss)
     request = (dual, intercept, weight, coef, intercept_within, final)
     found = judging.judge(*request, careful=False)
     if tol is None or problem.samples.keeps_weight or not found.is_limited(tol):
@@ -401,10 +404,10 @@ def charged_bound(bound: float, objective_error: float, objective: float) -> flo
 class _Judging:
     """A problem with what it takes to judge its classifiers."""
 
-    def __init__(self, problem: OWAProblem) -> None:
+    def __init__(self, problem: OWAProblem, loss: RankedLoss | None = None) -> None:
         self.problem = problem
         self.y, self.samples = problem.y, problem.samples
-        self.loss = problem.ranked_loss()
+        self.loss = problem.ranked_loss() if loss is None else loss
 
     def judge(
         self,
@@ -422,33 +425,58 @@ class _Judging:
         given = np.asarray(dual, dtype=np.float64)
         if samples.needs_balance and not convex:
             given = self._balance(given)
+        if convex:
+            chosen, bound = self._judge_convex(given, guess, weight, coef, careful)
+            if relative_gap(chosen.value, bound[0]) <= intercept_within:
+                best = self._best_intercept(chosen.found.scores, chosen.intercept)
+                chosen = self.choose(chosen.found, chosen.coef, best)
+            return self._certify(chosen, bound, final)
         at_given = samples.evaluate(y * given, careful=careful)
+        bound = self._bound_near(given, at_given, guess, careful)[1]
+        chosen = self.choose(at_given, given, guess)
+        if final:
+            middle = middle_of_flat(at_given.scores, y, self.problem.costs, guess)
+            chosen = chosen if middle == guess else self.choose(at_given, given, middle)
+        return self._certify(chosen, bound, final)
+
+    def _bound_near(
+        self, given: FloatArray, at_given: Evaluation, guess: float, careful: bool
+    ) -> tuple[tuple[FloatArray, Evaluation], tuple[float, float]]:
+        """A feasible point next to a given one with its evaluation, and what it proves."""
         feasible, at_feasible = given, at_given
         if not self._is_nearly_feasible(given):
-            feasible = self.make_feasible(given, 1.0 - y * (at_given.scores + guess))
+            feasible = self.make_feasible(given, 1.0 - self.y * (at_given.scores + guess))
             if not np.array_equal(feasible, given):
-                at_feasible = samples.evaluate(y * feasible, careful=careful)
-        bound = self.bound_of(feasible, at_feasible)
-        if not convex:
-            chosen = self.choose(at_given, given, guess)
-            if final:
-                middle = middle_of_flat(at_given.scores, y, self.problem.costs, guess)
-                chosen = chosen if middle == guess else self.choose(at_given, given, middle)
-            return self._certify(chosen, bound, final)
-        chosen = self.choose(at_feasible, feasible, guess)
+                at_feasible = self.samples.evaluate(self.y * feasible, careful=careful)
+        return (feasible, at_feasible), self.bound_of(feasible, at_feasible)
+
+    def _judge_convex(
+        self,
+        given: FloatArray,
+        guess: float,
+        weight: FloatArray | None,
+        coef: FloatArray | None,
+        careful: bool,
+    ) -> tuple[_Choice, tuple[float, float]]:
+        """The better of the classifiers at hand, and what the feasible point proves."""
+        y, samples = self.y, self.samples
+        at_given = samples.evaluate(y * given, careful=careful)
+        (feasible, at_feasible), bound = self._bound_near(given, at_given, guess, careful)
+        del at_given
         if weight is not None and samples.keeps_weight:
+            # With many samples slacks are better computed twice than kept.
+            value = self.choose(at_feasible, feasible, guess).value
             direct = self.choose(samples.evaluate_weight(weight.copy()), feasible, guess)
-            chosen = direct if direct.value < chosen.value else chosen
+            if direct.value < value:
+                return direct, bound
+        chosen = self.choose(at_feasible, feasible, guess)
         if coef is not None and not samples.keeps_weight:
             own = np.maximum(coef, 0.0)
             other = self.choose(samples.evaluate(y * own, careful=careful), own, guess)
             # Coefficients that prove their own bound are worth more than a last digit.
             if other.value < chosen.value - _WORTH_INFEASIBLE * max(1.0, abs(chosen.value)):
                 chosen = other
-        if relative_gap(chosen.value, bound[0]) <= intercept_within:
-            best = self._best_intercept(chosen.found.scores, chosen.intercept)
-            chosen = self.choose(chosen.found, chosen.coef, best)
-        return self._certify(chosen, bound, final)
+        return chosen, bound
 
     def _is_nearly_feasible(self, dual: FloatArray) -> bool:
         """Whether a point is as good as feasible: what it lacks is charged to its bound."""
@@ -533,8 +561,11 @@ class _Judging:
     def _objective_error(self, chosen: _Choice) -> float:
         """How far off rounding can have left the objective of a classifier as it is stored."""
         found, intercept = chosen.found, chosen.intercept
-        error = found.score_error + 3.0 * UNIT * (1.0 + np.abs(found.scores) + abs(intercept))
-        error = error + self.samples.intercept_error(self.y * chosen.coef, intercept)
+        error = np.abs(found.scores)
+        error += 1.0 + abs(intercept)
+        error *= 3.0 * UNIT
+        error += found.score_error
+        error += self.samples.intercept_error(self.y * chosen.coef, intercept)
         value = abs(chosen.value - 0.5 * found.squared_norm)
         return 0.5 * found.norm_error + self.loss.rounding(chosen.slack, error, value)
 

@@ -106,7 +106,6 @@ class PlainCosts:
         self.n_samples = ascending.size
         self.total = float(self.ascending.sum())
         self.C = self.total / self.n_samples if C is None else C
-        self._descending = np.ascontiguousarray(self.ascending[::-1])
 
     def by_rank(self) -> FloatArray:
         return self.ascending
@@ -115,14 +114,14 @@ class PlainCosts:
         return self.ascending
 
     def largest_first(self, order: IntArray) -> FloatArray:
-        return self._descending[: order.size]
+        return np.ascontiguousarray(self.ascending[::-1][: order.size])
 
     def largest_sum(self, number: int) -> float:
         dearest = self.ascending if self.convex else np.sort(self.ascending)
         return float(dearest[self.n_samples - number :].sum())
 
     def excess(self, dual: FloatArray) -> float:
-        return prefix_excess(np.sort(dual)[::-1], self._descending)
+        return prefix_excess(np.sort(dual)[::-1], self.ascending[::-1])
 
     def without_weights(self) -> tuple[Costs, IntArray]:
         return self, np.arange(self.n_samples)
@@ -304,9 +303,12 @@ def prefix_excess(dual: FloatArray, costs: FloatArray) -> float:
     """Largest ratio of the sums of the first m entries; infinite where shrinking does not help."""
     totals, bounds = np.cumsum(dual), np.cumsum(costs)
     counted = bounds > 0.0
-    if np.any(totals[~counted] > 0.0):
+    # Sums do not fall: where nothing may be spent yet, the last one tells.
+    n_free = int(np.count_nonzero(~counted))
+    if n_free and totals[n_free - 1] > 0.0:
         return np.inf
-    return float(np.max(totals[counted] / bounds[counted], initial=0.0))
+    ratios = np.divide(totals, bounds, out=totals, where=counted)
+    return float(np.max(ratios, initial=0.0, where=counted))
 
 
 def _n_slices(mass: FloatArray) -> int:

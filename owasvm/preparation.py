@@ -26,8 +26,8 @@ class TrainingSet:
     ----------
     X : {ndarray, CSR matrix, Partitions} of shape (n_samples, n_features)
         Samples, or their Gram matrix.
-    rows : ndarray of shape (n_samples,)
-        Where they stood among the rows that were given.
+    kept : ndarray of shape (n_samples,) or None
+        Where they stood among the rows that were given; None when all of these are left.
     classes : ndarray of shape (n_classes,)
         Sorted labels.
     codes : ndarray of shape (n_samples,)
@@ -39,20 +39,31 @@ class TrainingSet:
     """
 
     X: Any
-    rows: IntArray
+    kept: IntArray | None
     classes: NDArray[Any]
-    codes: IntArray
+    codes: NDArray[Any]
     mass: FloatArray | None
     n_given: int
 
     @classmethod
-    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TrainingSet:
-        """The samples as they are given: arrays of numbers, sparse matrices, or partitions."""
+    def of(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        keep_single: bool = False,
+    ) -> TrainingSet:
+        """The samples as they are given: arrays of numbers, sparse matrices, or partitions.
+
+        Dense samples become float64, unless `keep_single` leaves float32 as it is.
+        """
         samples = X
         if is_sparse(X):
             samples = X.tocsr()
         elif not isinstance(X, Partitions):
-            samples = np.ascontiguousarray(X, dtype=np.float64)
+            single = keep_single and getattr(X, "dtype", None) == np.float32
+            samples = np.ascontiguousarray(X, dtype=np.float32 if single else np.float64)
         labels = np.asarray(y)
         if labels.ndim != 1 or labels.size != samples.shape[0]:
             raise ValueError(
@@ -60,10 +71,11 @@ class TrainingSet:
                 f"{samples.shape[0]} samples."
             )
         classes, codes = np.unique(labels, return_inverse=True)
+        codes = codes.astype(np.min_scalar_type(classes.size))
         mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if mass is not None and np.all(mass == 1.0):
             mass = None
-        return cls(samples, np.arange(labels.size), classes, codes, mass, labels.size)
+        return cls(samples, None, classes, codes, mass, labels.size)
 
     def without_zero_weights(self, *, pairwise: bool) -> TrainingSet:
         """The samples that count; of a Gram matrix (`pairwise`) their rows and columns."""
@@ -75,7 +87,7 @@ class TrainingSet:
         return replace(
             self,
             X=take_samples(self.X, kept, pairwise=pairwise),
-            rows=self.rows[kept],
+            kept=self.rows[kept],
             classes=self.classes[present],
             codes=codes,
             mass=None if np.all(mass == 1.0) else mass,
@@ -84,7 +96,12 @@ class TrainingSet:
     @property
     def n_samples(self) -> int:
         """Number of samples."""
-        return self.rows.size
+        return self.codes.size
+
+    @property
+    def rows(self) -> IntArray:
+        """Where the samples stood among the rows that were given."""
+        return np.arange(self.n_samples) if self.kept is None else self.kept
 
     @property
     def n_problems(self) -> int:

@@ -88,6 +88,8 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     tol: float
     class_weight: Mapping[Any, float] | str | None
 
+    # Numbers that samples may consist of; all others become the first.
+    _dtypes: ClassVar[list[type]] = [np.float64]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
         # The keys are those at the time of the fit.
@@ -197,7 +199,7 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 self,
                 fetch_tensor(X),
                 accept_sparse=self._accepted_formats(),
-                dtype=np.float64,
+                dtype=self._dtypes,
                 reset=False,
             )
         )
@@ -214,7 +216,8 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_classification_targets(y)
         labels = np.asarray(y)
         mass = self._effective_weights(X, labels, sample_weight)
-        given = TrainingSet.of(_make_canonical(X), labels, mass)
+        keep_single = np.float32 in self._dtypes
+        given = TrainingSet.of(_make_canonical(X), labels, mass, keep_single=keep_single)
         self._check_samples(given)
         training = given.without_zero_weights(pairwise=self._is_precomputed)
         classes = training.classes
@@ -238,7 +241,7 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Samples and labels as scikit-learn checks them; sample weights are checked later."""
         X, y, sample_weight = (fetch_tensor(given) for given in (X, y, sample_weight))
         X, y = validate_data(
-            self, X, y, accept_sparse=self._accepted_formats(), dtype=np.float64, order="C"
+            self, X, y, accept_sparse=self._accepted_formats(), dtype=self._dtypes, order="C"
         )
         return X, y, sample_weight
 

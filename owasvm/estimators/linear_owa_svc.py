@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -201,6 +201,9 @@ class LinearOWASVC(ExactOWAClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
+
+    # The solver reads single precision as it is, and computes in double precision.
+    _dtypes: ClassVar[list[type]] = [np.float64, np.float32]
 
     def decision_function(self, X: Any) -> Any:
         """Decision values of samples.

@@ -42,6 +42,7 @@ from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Labels = NDArray[np.int32]
 
 INACTIVE = -2
 SINGLE = -1
@@ -75,18 +76,23 @@ class Workspace(NamedTuple):
 
 
 def make_workspace(n_samples: int) -> Workspace:
-    """Allocate the arrays for problems of at most `n_samples` entries."""
+    """Allocate the arrays for problems of at most `n_samples` entries.
+
+    What a sort needs is free again when blocks are pooled.
+    """
+    spare_order = np.empty(n_samples + 1, dtype=np.int64)
+    spare_keys = np.empty(n_samples)
     return Workspace(
         order=np.empty(n_samples, dtype=np.int64),
         keys=np.empty(n_samples),
-        spare_order=np.empty(n_samples, dtype=np.int64),
-        spare_keys=np.empty(n_samples),
+        spare_order=spare_order,
+        spare_keys=spare_keys,
         counts=np.empty(_RADIX_PASSES * _RADIX_BUCKETS, dtype=np.int64),
         losses=np.empty(n_samples),
         masses=np.empty(n_samples),
-        levels=np.empty(n_samples),
+        levels=spare_keys,
         block_masses=np.empty(n_samples),
-        starts=np.empty(n_samples + 1, dtype=np.int64),
+        starts=spare_order,
     )
 
 
@@ -253,7 +259,7 @@ def _spread_pooled_dual(
 
 @njit(cache=True)
 def _pool_and_clip(
-    n_positive: int, workspace: Workspace, x: FloatArray, dual: FloatArray, block: IntArray
+    n_positive: int, workspace: Workspace, x: FloatArray, dual: FloatArray, block: Labels
 ) -> int:
     """Writes `x`, `dual`, `block` at the positive samples; ``losses`` and ``masses`` are set."""
     keys = workspace.keys
@@ -294,7 +300,85 @@ def _pool_and_clip(
 
 
 @njit(cache=True)
-def _keep_inactive(v: FloatArray, x: FloatArray, dual: FloatArray, block: IntArray) -> None:
+def _pool_equal(
+    keys: FloatArray,
+    weights: FloatArray,
+    step: float,
+    levels: FloatArray,
+    starts: IntArray,
+    size: int,
+) -> int:
+    """Overwrites `levels` and `starts`: :func:`pool_adjacent` for masses that are all 1."""
+    n_blocks = 0
+    for k in range(size):
+        level = keys[k] - step * weights[weights.size - 1 - k]
+        start = k
+        while n_blocks > 0 and levels[n_blocks - 1] < level:
+            n_blocks -= 1
+            before = start - starts[n_blocks]
+            own = k + 1 - start
+            level = (levels[n_blocks] * before + level * own) / (before + own)
+            start = starts[n_blocks]
+        levels[n_blocks] = level
+        starts[n_blocks] = start
+        n_blocks += 1
+    starts[n_blocks] = size
+    return n_blocks
+
+
+@njit(cache=True)
+def _pool_and_clip_equal(
+    n_positive: int,
+    weights: FloatArray,
+    step: float,
+    workspace: Workspace,
+    x: FloatArray,
+    dual: FloatArray,
+    block: Labels,
+) -> int:
+    """:func:`_pool_and_clip` for masses that are all 1, with half the memory."""
+    keys, order = workspace.keys, workspace.order
+    levels, starts = workspace.levels, workspace.starts
+    n_pooled = _pool_equal(keys, weights, step, levels, starts, n_positive)
+    last = weights.size - 1
+    n_tied_blocks = 0
+    for pooled in range(n_pooled):
+        start = starts[pooled]
+        stop = starts[pooled + 1]
+        level = levels[pooled]
+        if level <= 0.0:
+            # Levels fall from here on: everything behind is clipped too.
+            for k in range(start, n_positive):
+                sample = order[k]
+                x[sample] = 0.0
+                dual[sample] = keys[k]
+                block[sample] = CLIPPED
+            break
+        if stop - start == 1:
+            sample = order[start]
+            x[sample] = level
+            dual[sample] = step * weights[last - start]
+            block[sample] = SINGLE
+            continue
+        n_tied_blocks += 1
+        # As in `_spread_pooled_dual`.
+        anchor = keys[start]
+        excess = 0.0
+        loss = 0.0
+        for k in range(start, stop):
+            excess += keys[k] - anchor
+            loss += step * weights[last - k]
+        offset = (loss - excess) / (stop - start)
+        for k in range(start, stop):
+            sample = order[k]
+            x[sample] = level
+            block[sample] = n_tied_blocks
+            dual[sample] = (keys[k] - anchor) + offset
+    return n_tied_blocks
+
+
+@njit(cache=True)
+def _keep_inactive(v: FloatArray, x: FloatArray, dual: FloatArray, block: Labels) -> None:
     """Writes `x`, `dual`, `block` where ``v_i <= 0``: the loss does not act there.
 
     Nor does it where v_i is not a number: whoever reads a block must find a label.
@@ -313,7 +397,7 @@ def prox_blocks(
     step: float,
     x: FloatArray,
     dual: FloatArray,
-    block: IntArray,
+    block: Labels,
     workspace: Workspace,
 ) -> int:
     """Overwrites `x`, `dual`, `block` and `workspace`: prox of the OWA hinge, with structure.
@@ -338,7 +422,7 @@ def prox_blocks(
         Receives the prox; the entries of a tied block are equal to the last bit.
     dual : ndarray of shape (n_samples,)
         Receives the projection of `v` on ``step * P(weights)``.
-    block : int64 ndarray of shape (n_samples,)
+    block : int32 ndarray of shape (n_samples,)
         Receives -2 (``INACTIVE``: ``v_i <= 0``), -1 (``SINGLE``: ``x_i > 0``, pooled with no
         other), 0 (``CLIPPED``: ``v_i > 0`` and ``x_i == 0``) or the number 1, 2, ... of the tied
         block of size >= 2 and ``x_i > 0``, counted from the largest `x` down.
@@ -350,13 +434,9 @@ def prox_blocks(
     n_tied_blocks : int
         The largest number in `block`, or 0.
     """
-    n_samples = v.size
     n_positive = sort_positive(v, workspace)
-    for k in range(n_positive):
-        workspace.losses[k] = step * weights[n_samples - 1 - k]
-        workspace.masses[k] = 1.0
     _keep_inactive(v, x, dual, block)
-    return _pool_and_clip(n_positive, workspace, x, dual, block)
+    return _pool_and_clip_equal(n_positive, weights, step, workspace, x, dual, block)
 
 
 @njit(cache=True)
@@ -368,7 +448,7 @@ def prox_blocks_weighted(
     n_positive: int,
     x: FloatArray,
     dual: FloatArray,
-    block: IntArray,
+    block: Labels,
     workspace: Workspace,
 ) -> int:
     """Overwrites `x`, `dual`, `block` and `workspace`: :func:`prox_blocks` with sample weights.

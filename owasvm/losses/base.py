@@ -36,16 +36,17 @@ class ProxPoint:
     n_blocks : int
         The largest number in `block`, or 0.
     shrink : ndarray of shape (n_samples + 1,)
-        ``1 - sqrt(1 - t)`` for each block: the Jacobian of `dual` in the block is
-        ``penalty * D (I - t q q' / q'q) D``, ``D = diag(q)``, q the roots of the sample weights.
+        ``1 - sqrt(1 - t)`` for each block from number 1 on: the Jacobian of `dual` in the block
+        is ``penalty * D (I - t q q' / q'q) D``, ``D = diag(q)``, q the roots of the sample
+        weights.
     """
 
     def __init__(self, n_samples: int) -> None:
         self.prox = np.empty(n_samples)
         self.dual = np.empty(n_samples)
-        self.block = np.empty(n_samples, dtype=np.int64)
+        self.block = np.empty(n_samples, dtype=np.int32)
         self.n_blocks = 0
-        self.shrink = np.ones(n_samples + 1)
+        self.shrink = np.empty(n_samples + 1)
 
 
 class ProximalLoss(Protocol):

@@ -139,6 +139,8 @@ class RankedHinge:
                 self._workspace,
             )
         out.dual *= penalty
+        # Members of a block stay equal.
+        out.shrink[1 : out.n_blocks + 1] = 1.0
 
     def project(self, v: FloatArray, out: ProxPoint) -> None:
         # Moreau: what the prox takes away is the projection.

@@ -38,6 +38,7 @@ from owasvm.rounding import accumulated
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Labels = NDArray[np.int32]
 
 __all__ = ["RankedSquaredHinge"]
 
@@ -51,7 +52,7 @@ def _prox_squared(
     n_positive: int,
     x: FloatArray,
     dual: FloatArray,
-    block: IntArray,
+    block: Labels,
     shrink: FloatArray,
     workspace: Workspace,
 ) -> int:

@@ -23,6 +23,7 @@ from owasvm.samples.kernel import GramSamples, KernelSamples
 from owasvm.samples.on_demand import OnDemandSamples, gram_size, make_on_demand
 from owasvm.samples.operators import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
 from owasvm.samples.partitions import Partitions, PartitionSamples
+from owasvm.samples.rows import find_mean
 
 __all__ = [
     "CACHE_SIZE",
@@ -177,7 +178,7 @@ def _make_features(X: Any) -> Samples:
         if X.nnz <= _DENSE_SHARE * X.shape[0] * X.shape[1]:
             return FeatureSamples(X)
         X = X.toarray()
-    return FeatureSamples(*_move(X))
+    return FeatureSamples(X, find_mean(X))
 
 
 def _move(X: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from owasvm.rounding import is_sparse
-from owasvm.samples._newton_kernels import centre_rows
+from owasvm.samples._newton_kernels import gram_block
+from owasvm.samples._sparse_steps import solve_by_conjugate_gradients
 from owasvm.samples.operators import (
+    MAX_INTERCEPT_STEP,
     ActiveSet,
     PlainOperator,
     Vector,
@@ -18,139 +18,177 @@ from owasvm.samples.operators import (
     solve_definite,
     solve_dual,
 )
+from owasvm.samples.rows import DenseRows, Rows
 
 FloatArray = NDArray[np.float64]
 
 __all__ = ["FeatureOperator"]
 
-# Sparse data: larger blocks of active rows are not made dense.
+# Larger matrices are not formed: active rows of sparse data, systems, inner products.
 _MAX_DENSE_ENTRIES = 40_000_000
+# A multiplication of a factorisation takes this share of the time that an entry of a sparse matrix
+# takes in a product with it, which reads it twice.
+_DENSE_SPEED = 0.015
+# Where a factorisation costs less than so many products it is the better choice: most systems take
+# 10 to 30.
+_WORTH_PRODUCTS = 20
+# And so many at most where there is no room for it: any of them gives a descent.
+_MAX_PRODUCTS = 1000
+# Accuracy of a step relative to its right-hand side: the gap falls to a tenth with it. TF-IDF, 18
+# fits: 0.3 takes 1.3 times the steps of 0.1, 0.01 twice the time. Only gaps near rounding ask for
+# more.
+_LOOSEST_SYSTEM = 0.1
+_LOOSENING = 1e5
 
 
 class FeatureOperator(PlainOperator):
-    """Vectors w of a linear model, from dense or CSR features.
+    """Vectors w of a linear model.
 
-    Sparse features are not centred: that would make them dense.
+    Parameters
+    ----------
+    rows : DenseRows or SparseRows
+        The samples.
+    shift : ndarray of shape (n_features,) or None, default=None
+        What the rows were moved by from the samples that intercepts belong to.
     """
 
-    def __init__(self, features: Any, *, centred: bool = True) -> None:
-        self._means: FloatArray | None = None
-        if centred and not is_sparse(features):
-            self._means = features.mean(axis=0)
-            features = features - self._means
-        self.features = features
-        self.transposed = features.T.tocsr() if is_sparse(features) else features.T
-        self.n_samples = int(features.shape[0])
+    def __init__(self, rows: Rows, shift: FloatArray | None = None) -> None:
+        self._rows = rows
+        self._shift = shift
+        self.n_samples = rows.shape[0]
 
     def mean_diagonal(self) -> float:
-        entries = self.features.data if is_sparse(self.features) else self.features.ravel()
-        return float(entries @ entries) / self.n_samples
+        norms = self._rows.norms()
+        return float(norms @ norms) / self.n_samples
 
     def intercept_shift(self, coef: FloatArray) -> float:
-        return 0.0 if self._means is None else float(self._means @ self._weight(coef))
-
-    def _weight(self, coef: FloatArray) -> FloatArray:
-        return np.asarray(self.transposed @ coef)
-
-    def _scores(self, weight: FloatArray) -> FloatArray:
-        return np.asarray(self.features @ weight)
+        return 0.0 if self._shift is None else float(self._shift @ self._rows.combine(coef))
 
     def vector(self, coef: FloatArray) -> Vector:
-        weight = self._weight(coef)
-        return Vector(coef, self._scores(weight), weight)
+        weight = self._rows.combine(coef)
+        return Vector(coef, self._rows.scores(weight), weight)
 
     def residual(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
-        weight = self._weight(target) - current.weight
-        return Vector(target - current.coef, np.empty(0), weight), float(weight @ weight)
+        weight = self._rows.combine(target) - current.weight
+        target -= current.coef
+        return Vector(target, np.empty(0), weight), float(weight @ weight)
 
     def inner(self, one: Vector, other: Vector) -> float:
         return float(one.weight @ other.weight)
 
     def complete(self, vector: Vector) -> None:
-        vector.scores = self._scores(vector.weight)
+        vector.scores = self._rows.scores(vector.weight)
 
     def rows_in_memory(self) -> FloatArray | None:
-        if is_sparse(self.features):
-            return None
-        return np.asarray(self.features, dtype=np.float64)
+        n_samples, n_features = self._rows.shape
+        fits = n_samples * n_features <= _MAX_DENSE_ENTRIES
+        return self._rows.dense() if fits and isinstance(self._rows, DenseRows) else None
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
-        rows = self.features[active.samples]
-        n_active, n_features = rows.shape
-        if is_sparse(rows) and n_active * n_features <= _MAX_DENSE_ENTRIES:
-            rows = rows.toarray()
-        if is_sparse(rows):
-            z, weight, intercept = _solve_sparse(rows, residual.weight, active)
+        n_active, n_features = active.samples.size, self._rows.shape[1]
+        step = self._iterate(residual.weight, active)
+        if step is not None:
+            weight, intercept, image = step
+            scores = self._rows.scores(weight)
+            z = -image / active.ridge
+        elif n_active <= n_features:
+            z, weight, intercept = self._solve_dual(residual, active)
+            scores = self._rows.scores(weight)
         else:
-            rows = np.ascontiguousarray(rows * active.root[:, None])
-            if active.offsets.size > 2:
-                centre_rows(rows, active.tie, active.offsets, active.shrink)
-            if n_active <= n_features:
-                matrix = rows @ rows.T
-                matrix[np.diag_indices(n_active)] += active.ridge
-                z, intercept = solve_dual(matrix, rows @ residual.weight, active)
-                weight = residual.weight + z @ rows
-            else:
-                weight, intercept = _solve_primal(rows, residual.weight, active)
-                z = -(rows @ weight + intercept * active.ones) / active.ridge
+            weight, intercept = self._solve_primal(residual.weight, active)
+            scores = self._rows.scores(weight)
+            image = active.apply(scores[active.samples] * active.root)
+            z = -(image + intercept * active.ones) / active.ridge
         coef = residual.coef
         coef[active.samples] += active.apply(z) * active.root
-        return Vector(coef, self._scores(weight), weight), intercept
+        return Vector(coef, scores, weight), intercept
 
+    @cached_property
+    def _gram(self) -> FloatArray | None:
+        """Inner products of dense rows that are fewer than their features, if there is room."""
+        n_samples, n_features = self._rows.shape
+        few = n_samples <= n_features and n_samples**2 <= _MAX_DENSE_ENTRIES
+        return self._rows.gram() if few and isinstance(self._rows, DenseRows) else None
 
-def _solve_primal(
-    rows: FloatArray, residual: FloatArray, active: ActiveSet
-) -> tuple[FloatArray, float]:
-    """The step from the system ``(B'B + ridge I) h + B'e db = ridge r`` of feature size."""
-    ridge = active.ridge
-    matrix = rows.T @ rows
-    matrix[np.diag_indices(rows.shape[1])] += ridge
-    if not active.free:
-        return solve_definite(matrix, ridge * residual[None])[0], 0.0
-    coupling = active.ones @ rows
-    solved = solve_definite(matrix, np.stack([ridge * residual, coupling]))
-    curvature = float(active.ones @ active.ones) - float(coupling @ solved[1])
-    demand = ridge * active.imbalance - float(coupling @ solved[0])
-    intercept = limit_intercept(demand, curvature)
-    return solved[0] - intercept * solved[1], intercept
+    def _solve_dual(
+        self, residual: Vector, active: ActiveSet
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """The step from the system ``(B B' + ridge I) z = -(B r + e db)`` of the size of A."""
+        if self._gram is not None:
+            matrix: FloatArray = gram_block(
+                self._gram,
+                np.zeros(self.n_samples),
+                active.root,
+                active.tie,
+                active.samples,
+                active.offsets,
+                active.shrink,
+                active.ridge,
+            )
+            scores = self._rows.scores(residual.weight)
+            rows_residual = active.apply(scores[active.samples] * active.root)
+            z, intercept = solve_dual(matrix, rows_residual, active)
+            coef = np.zeros(self.n_samples)
+            coef[active.samples] = active.apply(z.copy()) * active.root
+            return z, residual.weight + self._rows.combine(coef), intercept
+        rows = self._rows.gather(active)
+        matrix = rows @ rows.T
+        matrix[np.diag_indices(active.samples.size)] += active.ridge
+        z, intercept = solve_dual(matrix, rows @ residual.weight, active)
+        return z, residual.weight + z @ rows, intercept
 
+    def _solve_primal(self, residual: FloatArray, active: ActiveSet) -> tuple[FloatArray, float]:
+        """The step from the system ``(B'B + ridge I) h + B'e db = ridge r`` of feature size."""
+        ridge, n_features = active.ridge, self._rows.shape[1]
+        matrix, coupling = np.zeros((n_features, n_features)), np.zeros(n_features)
+        for part, rows in self._rows.gather_in_blocks(active):
+            matrix += rows.T @ rows
+            coupling += active.ones[part] @ rows
+        matrix[np.diag_indices(n_features)] += ridge
+        if not active.free:
+            return solve_definite(matrix, ridge * residual[None])[0], 0.0
+        solved = solve_definite(matrix, np.stack([ridge * residual, coupling]))
+        curvature = float(active.ones @ active.ones) - float(coupling @ solved[1])
+        demand = ridge * active.imbalance - float(coupling @ solved[0])
+        intercept = limit_intercept(demand, curvature)
+        return solved[0] - intercept * solved[1], intercept
 
-def _solve_sparse(
-    rows: sp.csr_matrix, residual: FloatArray, active: ActiveSet
-) -> tuple[FloatArray, FloatArray, float]:
-    """Wide sparse data: conjugate gradients with products by the active rows only."""
-    columns = rows.T.tocsr()
-
-    def combine(vector: FloatArray) -> FloatArray:
-        """``B'vector``."""
-        return columns @ (active.root * active.apply(vector.copy()))
-
-    def project(vector: FloatArray) -> FloatArray:
-        """``B`` times a vector w, given its scores."""
-        return active.apply(active.root * vector)
-
-    def solve(target: FloatArray) -> FloatArray:
-        solution = np.zeros_like(target)
-        remainder = target.copy()
-        direction = remainder.copy()
-        squared = float(remainder @ remainder)
-        goal = 1e-20 * squared
-        for _ in range(10 * target.size):
-            if squared <= goal:
-                break
-            product = project(rows @ combine(direction)) + active.ridge * direction
-            distance = squared / float(direction @ product)
-            solution += distance * direction
-            remainder -= distance * product
-            previous, squared = squared, float(remainder @ remainder)
-            direction = remainder + (squared / previous) * direction
-        return solution
-
-    first = solve(project(rows @ residual))
-    intercept = 0.0
-    if active.free:
-        second = solve(active.ones)
-        demand = active.imbalance - float(active.ones @ first)
-        intercept = limit_intercept(demand, float(active.ones @ second))
-        first = first + intercept * second
-    return -first, residual - combine(first), intercept
+    def _iterate(
+        self, residual: FloatArray, active: ActiveSet
+    ) -> tuple[FloatArray, float, FloatArray] | None:
+        """h, db and ``B h + e db`` by conjugate gradients; None where to factorise is better."""
+        rows = self._rows
+        if isinstance(rows, DenseRows):
+            return None
+        n_active, n_features = active.samples.size, rows.shape[1]
+        small, large = sorted((n_active, n_features))
+        fits = (large if small == n_active else small) * small <= _MAX_DENSE_ENTRIES
+        product = rows.n_entries * n_active / self.n_samples
+        n_products = int(_DENSE_SPEED * small**2 * large / max(product, 1.0)) if fits else 0
+        if fits and (active.memory.factorises or n_products < _WORTH_PRODUCTS):
+            return None
+        arguments = (
+            *rows.arrays,
+            active.samples,
+            active.offsets,
+            active.shrink,
+            active.root,
+            active.tie,
+            active.ones,
+            active.ridge,
+            residual,
+            active.imbalance,
+        )
+        how = min(_LOOSEST_SYSTEM, _LOOSENING * active.accuracy), n_products or _MAX_PRODUCTS
+        h, intercept, image, converged = solve_by_conjugate_gradients(
+            *arguments, active.free, 0.0, *how
+        )
+        if abs(intercept) > MAX_INTERCEPT_STEP:
+            most = float(np.copysign(MAX_INTERCEPT_STEP, intercept))
+            h, intercept, image, converged = solve_by_conjugate_gradients(
+                *arguments, False, most, *how
+            )
+        if fits and not converged:
+            active.memory.factorises = True
+            return None
+        return h, intercept, image

@@ -13,14 +13,13 @@ from owasvm.rounding import (
     accumulated,
     exact_dot,
     is_sparse,
-    longest_row,
-    row_norms,
     sum_with_error,
 )
 from owasvm.samples.base import Evaluation, Samples
 from owasvm.samples.feature_operator import FeatureOperator
 from owasvm.samples.operators import Operator
 from owasvm.samples.principal import FeatureAxes, GramAxes, PrincipalAxes
+from owasvm.samples.rows import find_mean, make_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -35,10 +34,10 @@ class FeatureSamples:
     Parameters
     ----------
     features : ndarray or CSR matrix of shape (n_samples, n_features)
-        The samples, maybe moved.
+        The samples as they were given, float64 or float32; they are not copied.
     origin : ndarray of shape (n_features,) or None, default=None
-        What was subtracted from the samples as they were given. Intercepts belong to the samples
-        that were moved.
+        Where dense samples are moved to while they are read: it is subtracted from them.
+        Intercepts belong to the samples that were moved.
     """
 
     keeps_weight = True
@@ -48,33 +47,30 @@ class FeatureSamples:
     def __init__(self, features: Features, origin: FloatArray | None = None) -> None:
         self.features = features
         self._origin = origin
+        self._rows = make_rows(features, origin)
 
     @property
     def n_samples(self) -> int:
-        return int(self.features.shape[0])
+        return self._rows.shape[0]
 
     @property
     def n_multiplications(self) -> float:
-        # Of sparse features `size` counts the entries that are stored.
-        return float(self.features.size) * min(self.features.shape)
+        return float(self._rows.n_entries) * min(self._rows.shape)
 
     @property
     def layout(self) -> str:
-        return "sparse" if is_sparse(self.features) else "dense"
+        kind = "sparse" if is_sparse(self.features) else "dense"
+        return f"{kind}, single" if self._rows.features.dtype == np.float32 else kind
 
     @cached_property
     def norms(self) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return row_norms(self.features)
+        return self._rows.norms()
 
     def scores(self, coef: FloatArray) -> FloatArray:
-        return self._scores_of(self.weight(coef))
-
-    def _scores_of(self, weight: FloatArray) -> FloatArray:
-        return np.asarray(self.features @ weight).ravel()
+        return self._rows.scores(self.weight(coef))
 
     def weight(self, coef: FloatArray) -> FloatArray:
-        return np.asarray(self.features.T @ coef).ravel()
+        return self._rows.combine(coef)
 
     def weight_as_given(self, coef: FloatArray) -> FloatArray:
         weight = self.weight(coef)
@@ -94,10 +90,10 @@ class FeatureSamples:
     def evaluate_weight(self, weight: FloatArray) -> Evaluation:
         squared_norm = float(weight @ weight)
         # The samples were moved to their origin, which rounds them once.
-        n_roundings = longest_row(self.features) + 3
+        n_roundings = self._rows.longest + 3
         error = accumulated(n_roundings) * np.sqrt(squared_norm) * self.norms
         norm_error = accumulated(weight.size + 1) * squared_norm
-        return Evaluation(self._scores_of(weight), error, squared_norm, norm_error, weight)
+        return Evaluation(self._rows.scores(weight), error, squared_norm, norm_error, weight)
 
     def dual_norm(self, coef: FloatArray, found: Evaluation) -> tuple[float, float]:
         # w was computed from the coefficients, with a sum over the samples for every feature.
@@ -134,28 +130,29 @@ class FeatureSamples:
 
     @cached_property
     def _centred(self) -> Operator:
-        # Features moved to their mean already are centred as they are.
-        return FeatureOperator(self.features, centred=self._origin is None)
+        # Rows moved to their mean already are centred as they are, sparse ones stay sparse.
+        if self._origin is not None or is_sparse(self.features):
+            return FeatureOperator(self._rows)
+        means = find_mean(self.features)
+        return FeatureOperator(make_rows(self.features, means), means)
 
     def operator(self, *, centred: bool = True) -> Operator:
-        return self._centred if centred else FeatureOperator(self.features, centred=False)
-
-    def _dense(self) -> FloatArray:
-        dense = self.features.toarray() if is_sparse(self.features) else self.features
-        return np.asarray(dense, dtype=np.float64)
+        return self._centred if centred else FeatureOperator(self._rows)
 
     def principal_axes(self, emphases: FloatArray) -> PrincipalAxes:
-        if self.features.shape[1] < self.n_samples:
-            return FeatureAxes(self._dense(), emphases, self.norms)
+        if self._rows.shape[1] < self.n_samples:
+            return FeatureAxes(self._rows.dense(), emphases, self.norms)
         return GramAxes(self.gram_matrix(), emphases, self.norms, 0.0)
 
     def gram_matrix(self) -> FloatArray:
-        gram = self.features @ self.features.T
-        return np.asarray(gram.toarray() if is_sparse(gram) else gram)
+        if is_sparse(self.features):
+            return np.asarray((self.features @ self.features.T).toarray(), dtype=np.float64)
+        rows = self._rows.dense()
+        return rows @ rows.T
 
     def coordinates(self) -> FloatArray:
         """The features themselves, turned into the span of the samples when these are fewer."""
-        rows = self._dense()
+        rows = self._rows.dense()
         if rows.shape[1] <= rows.shape[0]:
             return rows
         triangle: FloatArray = np.linalg.qr(rows.T)[1]
@@ -168,4 +165,5 @@ class FeatureSamples:
         return self
 
     def make_tiny(self, X: FloatArray) -> Samples:
-        return FeatureSamples(sp.csr_matrix(X) if is_sparse(self.features) else X)
+        tiny = X.astype(self._rows.features.dtype)
+        return FeatureSamples(sp.csr_matrix(tiny) if is_sparse(self.features) else tiny)

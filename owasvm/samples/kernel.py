@@ -28,6 +28,7 @@ from owasvm.samples.kernel_operators import GramOperator, KernelOperator
 from owasvm.samples.low_rank import factorise
 from owasvm.samples.operators import Operator
 from owasvm.samples.principal import GramAxes, PrincipalAxes
+from owasvm.samples.rows import make_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -314,5 +315,6 @@ class GramSamples(KernelSamples):
         if self.is_definite:
             rows = factorise(self.gram, self.n_samples // _RANK_DIVISOR)
             if rows is not None:
-                return FeatureOperator(rows, centred=centred)
+                means = rows.mean(axis=0) if centred else None
+                return FeatureOperator(make_rows(rows, means), means)
         return GramOperator(self.gram, centred=centred)

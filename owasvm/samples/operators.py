@@ -152,7 +152,10 @@ class Operator(Protocol):
         """Intercept of the centred problem minus that of the original one."""
 
     def residual(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
-        """``w_target - w_current`` and its squared norm; its scores may be left empty."""
+        """``w_target - w_current`` and its squared norm; its scores may be left empty.
+
+        May overwrite `target`.
+        """
 
     def inner(self, one: Vector, other: Vector) -> float:
         """``<one, other>``."""

@@ -39,6 +39,7 @@ from owasvm.samples.operators import (
     solve_definite,
 )
 from owasvm.samples.principal import PrincipalAxes
+from owasvm.samples.rows import make_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -374,7 +375,7 @@ class PartitionSamples(FeatureSamples):
     is_partitioned = True
 
     def __init__(self, rows: Partitions) -> None:
-        self._rows = rows
+        self._parts = rows
         n_samples, n_features = rows.shape
         is_dense = rows.n_stored > _DENSE_SHARE * n_samples * n_features
         self._origin = rows.mean() if is_dense else None
@@ -384,16 +385,16 @@ class PartitionSamples(FeatureSamples):
     def weight(self, coef: FloatArray) -> FloatArray:
         return self._combine(coef)
 
-    def _scores_of(self, weight: FloatArray) -> FloatArray:
-        return self._score(weight)
+    def scores(self, coef: FloatArray) -> FloatArray:
+        return self._score(self.weight(coef))
 
     @property
     def n_samples(self) -> int:
-        return self._rows.shape[0]
+        return self._parts.shape[0]
 
     @property
     def n_multiplications(self) -> float:
-        return float(self._rows.shape[1]) ** 3
+        return float(self._parts.shape[1]) ** 3
 
     @property
     def layout(self) -> str:
@@ -401,22 +402,22 @@ class PartitionSamples(FeatureSamples):
 
     @cached_property
     def norms(self) -> FloatArray:
-        return self._rows.measure(self._origin)
+        return self._parts.measure(self._origin)
 
     def evaluate_weight(self, weight: FloatArray) -> Evaluation:
         squared_norm = float(weight @ weight)
         # Rows are moved while they are read, which rounds them once.
-        n_roundings = self._rows.longest_row + 3
+        n_roundings = self._parts.longest_row + 3
         error = accumulated(n_roundings) * np.sqrt(squared_norm) * self.norms
         norm_error = accumulated(weight.size + 1) * squared_norm
-        return Evaluation(self._scores_of(weight), error, squared_norm, norm_error, weight)
+        return Evaluation(self._score(weight), error, squared_norm, norm_error, weight)
 
     def operator(self, *, centred: bool = True) -> Operator:
-        return PartitionOperator(self, self._rows, self._origin)
+        return PartitionOperator(self, self._parts, self._origin)
 
     def take(self, index: IntArray) -> Samples:
         """Samples of ascending numbers, or copies of them."""
-        return PartitionSamples(self._rows[index])
+        return PartitionSamples(self._parts[index])
 
     def principal_axes(self, emphases: FloatArray) -> PrincipalAxes:
         raise self._refuse("Principal axes")
@@ -502,7 +503,7 @@ class PartitionOperator(PlainOperator):
         active = self._simplify(active)
         samples, coef = active.samples, residual.coef
         if self._is_worth_gathering(samples.size):
-            rows = FeatureOperator(self._find(active, gathered=True), centred=False)
+            rows = FeatureOperator(make_rows(self._find(active, gathered=True)))
             part = Vector(coef[samples], np.empty(0), residual.weight)
             here = replace(active, samples=np.arange(samples.size))
             step, intercept = rows.newton_step(part, here)

@@ -25,6 +25,7 @@ from owasvm.rounding import accumulated
 from owasvm.samples.feature_operator import FeatureOperator
 from owasvm.samples.kernel_operators import GramOperator
 from owasvm.samples.operators import Operator
+from owasvm.samples.rows import make_rows
 
 FloatArray = NDArray[np.float64]
 
@@ -224,7 +225,7 @@ class FeatureAxes(PrincipalAxes):
         if n_directions:
             vectors = self._vectors[:, :n_directions]
             rest = rest - self.direction_scores(n_directions) @ vectors.T
-        return FeatureOperator(rest, centred=False)
+        return FeatureOperator(make_rows(rest))
 
     def _at_mean(self, coef: FloatArray) -> float:
         return float(self._mean @ (self._features.T @ coef + self._mean * coef.sum()))

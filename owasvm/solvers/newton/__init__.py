@@ -1,7 +1,8 @@
 """Convex weights: the semismooth Newton augmented Lagrangian method and its front end.
 
-``core`` minimises any convex ordered loss, ``stopping`` decides by certificates when an iterate
-will do, ``tuning`` holds what is left to measurement.
+``core`` minimises any convex ordered loss, ``coarse`` finds a start for many samples,
+``stopping`` decides by certificates when an iterate will do, ``tuning`` holds what is left to
+measurement.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from owasvm.solution import Solution, Status
 from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.contract import Callback, Settings, Solver
+from owasvm.solvers.newton.coarse import start_on_share
 from owasvm.solvers.newton.core import (
     ConvexTask,
     Iterate,
@@ -56,13 +58,20 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     clock = Clock.start(settings)
     if tuning is DEFAULT and isinstance(problem.samples, OnDemandSamples):
         tuning = ON_DEMAND
+    # Every certificate will ask for it; now there is room for the sort that it takes.
+    _ = problem.constant_classifier
     operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
-    task = ConvexTask(operator, problem.y, problem.ranked_loss(), margin, tuning=tuning)
+    loss = problem.ranked_loss()
+    task = ConvexTask(operator, problem.y, loss, margin, tuning=tuning)
     known = settings.warm_start
-    start = cold_start(task) if known is None else start_from(task, known)
+    if known is not None:
+        start = start_from(task, known)
+    else:
+        guess = start_on_share(problem, task, loss, settings.max_iter, clock)
+        start = cold_start(task) if guess is None else guess
     iterate = start
     build_time = clock.elapsed
-    rule = StoppingRule(problem, task, settings.tol)
+    rule = StoppingRule(problem, task, settings.tol, loss)
     rescue = Rescue(problem, task, settings.tol)
     status = Status.ITERATION_LIMIT
     try:

@@ -10,7 +10,7 @@ IntArray = NDArray[np.int64]
 
 
 @njit(cache=True)
-def list_active(block: IntArray, n_blocks: int) -> tuple[IntArray, IntArray]:
+def list_active(block: NDArray[np.int32], n_blocks: int) -> tuple[IntArray, IntArray]:
     """Active samples by their labels, and the offsets of the labels."""
     offsets = np.zeros(n_blocks + 2, dtype=np.int64)
     for i in range(block.size):
@@ -37,7 +37,8 @@ def shift_point(
     intercept: float,
     intercept_step: float,
     step: float,
-    multiplier_shift: FloatArray,
+    multiplier: FloatArray,
+    inverse_penalty: float,
     slack: FloatArray,
     v: FloatArray,
 ) -> None:
@@ -46,7 +47,7 @@ def shift_point(
     for i in range(margin.size):
         value = margin[i] - y[i] * (scores[i] + step * score_step[i]) - y[i] * moved
         slack[i] = value
-        v[i] = value + multiplier_shift[i]
+        v[i] = value + inverse_penalty * multiplier[i]
 
 
 @njit(cache=True)

@@ -194,16 +194,16 @@ class _Inner:
         self.slack = np.empty(n_samples)
         self.point = ProxPoint(n_samples)
         self._trial = ProxPoint(n_samples)
+        # The prox that was taken last belongs to whatever is looked at next.
+        self._trial.prox = self.point.prox
         self._v = np.empty(n_samples)
-        self._still = _Direction(Vector(np.empty(0), np.zeros(n_samples)), 0.0, 0.0, 0.0)
 
     def begin(self, iterate: Iterate) -> None:
         """Fix multiplier and penalty, evaluate at the iterate."""
         self.multiplier = iterate.dual
-        self._shift = self.multiplier / iterate.penalty
-        if self.task.loss.mass is not None:
-            self._shift /= self.task.loss.mass
-        self._evaluate(0.0, iterate, self._still)
+        mass = self.task.loss.mass
+        self._density = self.multiplier if mass is None else self.multiplier / mass
+        self._evaluate(0.0, iterate, _Direction(iterate.w, 0.0, 0.0, 0.0))
         self.point, self._trial = self._trial, self.point
 
     def movement(self, penalty: float) -> float:
@@ -223,7 +223,8 @@ class _Inner:
             iterate.intercept,
             direction.intercept,
             step,
-            self._shift,
+            self._density,
+            1.0 / iterate.penalty,
             self.slack,
             self._v,
         )
@@ -382,6 +383,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
                 first = False
                 if direction.slope < 0.0:
                     inner.advance(iterate, direction)
+                    del direction
                     continue
             direction = _newton_direction(task, iterate, inner.point, residual, imbalance)
             if not direction.slope < 0.0:
@@ -389,6 +391,8 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
                 stuck = True
                 break
             inner.advance(iterate, direction)
+            # With many samples the memory of a step counts while an iterate is judged.
+            del direction
             steps += 1
         if steps == 0:
             # A move of the multiplier alone counts too, or a caller's limit might never be met.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.certificate import Certificate, charged_bound, judge
-from owasvm.losses import ProxPoint
+from owasvm.losses import ProxPoint, RankedLoss
 from owasvm.problem import OWAProblem
 from owasvm.solvers.newton._bracket import Bracket
 from owasvm.solvers.newton.core import ROUNDING, ConvexTask, Iterate
@@ -38,10 +38,13 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     y, mass = task.y, task.loss.mass
     density = guess if mass is None else guess / mass
     point = ProxPoint(y.size)
+    shifted = np.empty(y.size)
 
     def surplus(shift: float) -> float:
         """``-y'(a - e)`` at a shift, which never falls with it; leaves the point there."""
-        task.loss.project(density - shift * y, point)
+        np.multiply(y, -shift, out=shifted)
+        np.add(shifted, density, out=shifted)
+        task.loss.project(shifted, point)
         return -float(task.target(point.dual).sum())
 
     first = surplus(0.0)
@@ -82,8 +85,11 @@ class StoppingRule:
     enough, and again only when it has fallen as much as the last certificate lacked.
     """
 
-    def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float) -> None:
+    def __init__(
+        self, problem: OWAProblem, task: ConvexTask, tol: float, loss: RankedLoss | None = None
+    ) -> None:
         self._problem = problem
+        self._loss = loss
         self._task = task
         self._tol = tol
         self._best: Certificate | None = None
@@ -174,6 +180,8 @@ class StoppingRule:
         """Gap proven by the dual point next to `guess`, and the best certificate until now."""
         task, keeps_weight = self._task, self._problem.samples.keeps_weight
         dual = project_balanced(task, guess)
+        # With many samples there is no room for numbers that are not needed any more.
+        del guess
         certificate = judge(
             self._problem,
             dual,
@@ -183,6 +191,7 @@ class StoppingRule:
             intercept_within=task.tuning.worth_a_search * self._tol,
             tol=self._tol,
             final=final,
+            loss=self._loss,
         )
         self.is_limited |= certificate.is_limited(self._tol)
         self._floor = max(self._floor, certificate.floor)

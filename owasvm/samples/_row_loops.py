@@ -1,0 +1,145 @@
+"""Compiled loops over the rows of a feature matrix: plain functions on arrays.
+
+Dense `features` may hold float32 or float64; every product and every sum is formed in float64.
+``origin`` is subtracted from each row on the fly, so that no moved copy is ever held. Sparse
+features come as ``data``, ``indices`` and ``indptr`` of a CSR matrix and have no origin.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm._jit import njit
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Dense = NDArray[np.float64] | NDArray[np.float32]
+Indices = NDArray[np.int32] | NDArray[np.int64]
+
+# Rows added up before their sum joins the rest: short sums keep more digits.
+_BLOCK_ROWS = 1024
+
+
+@njit(cache=True)
+def column_means(features: Dense) -> FloatArray:
+    """The mean row."""
+    n_rows, n_columns = features.shape
+    total = np.zeros(n_columns)
+    part = np.zeros(n_columns)
+    for i in range(n_rows):
+        for j in range(n_columns):
+            part[j] += features[i, j]
+        if i % _BLOCK_ROWS == _BLOCK_ROWS - 1:
+            total += part
+            part[:] = 0.0
+    return (total + part) / n_rows
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def dense_norms(features: Dense, origin: FloatArray) -> FloatArray:
+    """``|x_i - origin|``."""
+    norms = np.empty(features.shape[0])
+    for i in range(features.shape[0]):
+        total = 0.0
+        for j in range(features.shape[1]):
+            value = features[i, j] - origin[j]
+            total += value * value
+        norms[i] = np.sqrt(total)
+    return norms
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def dense_scores(features: Dense, origin: FloatArray, weight: FloatArray) -> FloatArray:
+    """``(x_i - origin)'weight``."""
+    scores = np.empty(features.shape[0])
+    for i in range(features.shape[0]):
+        total = 0.0
+        for j in range(features.shape[1]):
+            total += (features[i, j] - origin[j]) * weight[j]
+        scores[i] = total
+    return scores
+
+
+@njit(cache=True)
+def dense_combination(features: Dense, origin: FloatArray, coef: FloatArray) -> FloatArray:
+    """``sum_i coef_i (x_i - origin)``."""
+    n_rows, n_columns = features.shape
+    total = np.zeros(n_columns)
+    part = np.zeros(n_columns)
+    for i in range(n_rows):
+        factor = coef[i]
+        if factor != 0.0:
+            for j in range(n_columns):
+                part[j] += factor * (features[i, j] - origin[j])
+        if i % _BLOCK_ROWS == _BLOCK_ROWS - 1:
+            total += part
+            part[:] = 0.0
+    return total + part
+
+
+@njit(cache=True)
+def gather_dense(
+    features: Dense, origin: FloatArray, samples: IntArray, root: FloatArray, out: FloatArray
+) -> None:
+    """Overwrites `out`: ``root_i (x_i - origin)`` of some samples."""
+    for i in range(samples.size):
+        row = features[samples[i]]
+        for j in range(origin.size):
+            out[i, j] = root[i] * (row[j] - origin[j])
+
+
+@njit(cache=True)
+def sparse_norms(data: Dense, indptr: Indices) -> FloatArray:
+    """``|x_i|``."""
+    norms = np.empty(indptr.size - 1)
+    for i in range(norms.size):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            value = np.float64(data[k])
+            total += value * value
+        norms[i] = np.sqrt(total)
+    return norms
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def sparse_scores(
+    data: Dense, indices: Indices, indptr: Indices, weight: FloatArray
+) -> FloatArray:
+    """``x_i'weight``."""
+    scores = np.empty(indptr.size - 1)
+    for i in range(scores.size):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * weight[indices[k]]
+        scores[i] = total
+    return scores
+
+
+@njit(cache=True)
+def sparse_combination(
+    data: Dense, indices: Indices, indptr: Indices, coef: FloatArray, n_columns: int
+) -> FloatArray:
+    """``sum_i coef_i x_i``."""
+    total = np.zeros(n_columns)
+    for i in range(coef.size):
+        factor = coef[i]
+        if factor != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                total[indices[k]] += factor * data[k]
+    return total
+
+
+@njit(cache=True)
+def gather_sparse(
+    data: Dense,
+    indices: Indices,
+    indptr: Indices,
+    samples: IntArray,
+    root: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Overwrites `out`: ``root_i x_i`` of some samples, zeros written out."""
+    out[:] = 0.0
+    for a in range(samples.size):
+        i = samples[a]
+        for k in range(indptr[i], indptr[i + 1]):
+            out[a, indices[k]] += root[a] * data[k]
