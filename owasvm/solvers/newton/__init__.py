@@ -15,7 +15,6 @@ from dataclasses import replace
 import numpy as np
 
 from owasvm.problem import OWAProblem
-from owasvm.samples import OnDemandSamples
 from owasvm.solution import Solution, Status
 from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers.clock import Clock
@@ -31,7 +30,7 @@ from owasvm.solvers.newton.core import (
 )
 from owasvm.solvers.newton.rescue import Rescue
 from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
-from owasvm.solvers.newton.tuning import DEFAULT, ON_DEMAND, Tuning
+from owasvm.solvers.newton.tuning import DEFAULT, Tuning
 
 __all__ = [
     "SOLVER",
@@ -56,8 +55,6 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     ``gap`` of the current iterate and the ``time`` in seconds.
     """
     clock = Clock.start(settings)
-    if tuning is DEFAULT and isinstance(problem.samples, OnDemandSamples):
-        tuning = ON_DEMAND
     # Every certificate will ask for it; now there is room for the sort that it takes.
     _ = problem.constant_classifier
     operator, margin = problem.samples.operator(), np.ones(problem.n_samples)

@@ -23,8 +23,11 @@ logger = logging.getLogger(__name__)
 
 # Iterations to expect of the interior point method.
 _EXPECTED_ITERATIONS = 40
-# Multiplications of a factorisation that take as long as reading a number in two products.
+# Multiplications of a factorisation that take as long as reading a number in two products, as what
+# a Newton step and an iteration of the other method cost however few samples there are.
 _READING = 60.0
+_PER_STEP = 4e6
+_PER_ITERATION = 2.5e7
 # It keeps a dozen numbers per pair of a sample and a level, and passes over all of them about
 # fifteen times per iteration: this many take half a second.
 _MAX_PAIRS = 4_000_000
@@ -70,9 +73,9 @@ class Rescue:
         self._rows = operator.rows_in_memory()
         if self._rows is not None and self._rows.shape[1] <= n_samples:
             width = self._rows.shape[1] + 2.0 * _FIRST_LEVELS
-            self._limit = _EXPECTED_ITERATIONS * n_samples * width**2
+            self._limit = _EXPECTED_ITERATIONS * (_PER_ITERATION + n_samples * width**2)
         elif operator.can_lift():
-            self._limit = _EXPECTED_ITERATIONS * n_samples**3 / 3.0
+            self._limit = _EXPECTED_ITERATIONS * (_PER_ITERATION + n_samples**3 / 3.0)
 
     def is_due(self, iterate: Iterate) -> bool:
         """Whether Newton steps have cost as much as the other way would."""
@@ -84,7 +87,7 @@ class Rescue:
             else:
                 width = self._rows.shape[1]
                 work = size * width * min(size, width) + _READING * n_samples * width
-            self._spent += work * (iterate.n_iter - self._seen)
+            self._spent += (_PER_STEP + work) * (iterate.n_iter - self._seen)
             self._seen = iterate.n_iter
         tuning = self._task.tuning
         patience, latest = tuning.rescue_share, tuning.rescue_steps
