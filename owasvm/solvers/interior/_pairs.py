@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 _LOOSE = {"reassoc", "contract", "nnan", "nsz"}
 
 
-@njit(cache=True, fastmath=_LOOSE)
+@njit(cache=True, fastmath=_LOOSE, error_model="numpy")
 def weigh(
     share: FloatArray,
     below: FloatArray,
