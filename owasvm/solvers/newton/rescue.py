@@ -30,7 +30,7 @@ _PER_STEP = 4e6
 _PER_ITERATION = 2.5e7
 # It keeps a dozen numbers per pair of a sample and a level, and passes over all of them about
 # fifteen times per iteration: this many take half a second.
-_MAX_PAIRS = 4_000_000
+_MAX_PAIRS = 3_000_000
 # Share of the tolerance that the levels may cost, and that is left to the iterations.
 _LEVEL_SHARE = 0.25
 _ITERATION_SHARE = 0.4
@@ -68,7 +68,7 @@ class Rescue:
         self._rows = None
         self._limit = np.inf
         n_samples = problem.n_samples
-        if not isinstance(task.loss, RankedHinge) or n_samples * _FIRST_LEVELS > _MAX_PAIRS:
+        if not isinstance(task.loss, RankedHinge) or n_samples * _MOST_LEVELS > _MAX_PAIRS:
             return
         self._rows = operator.rows_in_memory()
         if self._rows is not None and self._rows.shape[1] <= n_samples:
