@@ -493,3 +493,13 @@ def test_samples_with_a_gram_matrix_keep_what_is_known_of_it():
     np.testing.assert_array_equal(moved.rounding, known.rounding)
     np.testing.assert_array_equal(moved.gram_matrix(), gram)
     assert moved.is_definite
+
+
+def test_parts_of_a_matrix_are_gathered_at_once_or_in_turn(send, monkeypatch):
+    gram = np.random.default_rng(1).normal(size=(40, 40))
+    values = device.HeldValues(send(gram))
+    rows, columns = np.array([3, 1, 7, 39]), np.arange(5, 40)
+    for most in (2**20, 8):
+        monkeypatch.setattr(device, "_GATHER_AT_ONCE", most)
+        found = values.place.fetch(values.between(rows, columns))
+        np.testing.assert_array_equal(found, gram[np.ix_(rows, columns)])

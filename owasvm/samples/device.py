@@ -47,6 +47,8 @@ __all__ = ["DeviceSamples", "Place", "move"]
 _BLOCK_ENTRIES = 2**27
 # Share of the free memory that a Gram matrix may take; Newton systems need the rest.
 _GRAM_SHARE = 0.7
+# Entries of a matrix that are gathered at once: the indices of all of them take twice its memory.
+_GATHER_AT_ONCE = 2**27
 # Share of the free memory that a Newton system may take, with the copy that is factorised.
 _SYSTEM_SHARE = 0.8
 # A device's exponential is off by at most one unit in the last place (CUDA) or two.
@@ -155,8 +157,14 @@ class HeldValues:
         return place.fetch(self._gram @ place.send(vector))
 
     def between(self, rows: IntArray, columns: IntArray) -> Array:
-        place = self.place
-        return self._gram[place.send(rows)[:, None], place.send(columns)[None, :]]
+        place, take = self.place, self.place.xp.take
+        if rows.size * columns.size <= _GATHER_AT_ONCE:
+            return self._gram[place.send(rows)[:, None], place.send(columns)[None, :]]
+        gathered, chosen = place.empty(rows.size, columns.size), place.send(columns)
+        for part in _slices(rows.size, self.n_samples):
+            some = take(self._gram, place.send(rows[part]), axis=0)
+            gathered[part, :] = take(some, chosen, axis=1)
+        return gathered
 
     def blocks(self) -> Iterator[Array]:
         for part in _slices(self.n_samples, self.n_samples):
