@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numba
 
@@ -22,7 +22,10 @@ _warned = False
 
 
 def njit(
-    *, cache: bool = False, fastmath: bool | set[str] = False, error_model: str = "python"
+    *,
+    cache: bool = False,
+    fastmath: bool | set[str] = False,
+    error_model: Literal["python", "numpy"] = "python",
 ) -> Callable[[Function], Function]:
     """Compile a function as :func:`numba.njit` does, whatever happens to the cache.
 

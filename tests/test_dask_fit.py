@@ -180,7 +180,7 @@ def test_scatter_of_tied_rows_across_partitions(gathered):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5))
     samples = PartitionSamples(partitions.Partitions.of(da.from_array(X, chunks=(30, -1)), "test"))
-    rows = samples._rows
+    rows = samples._parts
     origin = X.mean(axis=0)
     np.testing.assert_allclose(samples._origin, origin, atol=1e-14)
     chosen = rng.permutation(200)[:120]
@@ -322,7 +322,7 @@ class Source:
 
 def test_ctrl_c_keeps_the_best_point():
     X, y = make_data()
-    source = Source(X, 60, lambda: os.kill(os.getpid(), signal.SIGINT))
+    source = Source(X, 40, lambda: os.kill(os.getpid(), signal.SIGINT))
     model = LinearOWASVC()
     with pytest.raises(KeyboardInterrupt):
         model.fit(source.array, y)
