@@ -18,8 +18,9 @@ left out of those of memory.
 
     python benchmarks/growth.py [--full] [--part linear] [--table]
 
-takes ten minutes and writes ``results/growth.jsonl``, from which ``docs/figures/make_growth.py``
-draws its figure. ``--full`` goes on to 16,000 kernel samples in memory and 50,000 on demand.
+takes five minutes and writes ``results/growth.jsonl``, from which ``docs/figures/make_growth.py``
+draws its figure. ``--full`` goes on to 16,000 kernel samples in memory and 50,000 on demand, which
+takes ten.
 Memory is read from /proc: Linux only.
 """
 

@@ -26,8 +26,8 @@ INK, FAINT = "#222222", "#DDDDDD"
 PARTS = {
     "linear": ("linear models", (10_000, 100_000, 1_000_000)),
     "memory": ("kernel, in memory", (100, 1_000, 10_000)),
-    "demand": ("kernel, on demand", (6_000, 12_000, 25_000)),
-    "path": ("path, 8 values of C", (500, 1_000, 2_000, 4_000)),
+    "demand": ("kernel, on demand", (6_000, 15_000, 50_000)),
+    "path": ("path, 8 values of C", (500, 2_000, 8_000)),
 }
 STYLES = {
     "ours": (BLUE, "o-"),
