@@ -23,7 +23,7 @@ ROOMS = [
     (["estimators", "owasvm"], 330, 275, 300, FACE, "13", "scikit-learn's face"),
     (["path"], 700, 275, 200, FACE, "", "grids, warm starts"),
     (["models"], 60, 360, 200, WORK, "", "the paper's formulations"),
-    (["solvers"], 330, 360, 300, WORK, "67", "contract, newton, general"),
+    (["solvers"], 330, 360, 300, WORK, "67", "newton, interior, general"),
     (["certificate"], 330, 445, 300, JUDGE, "8", "judge: objective, bound, gap"),
     (["loss"], 700, 445, 200, DATA, "", "the hinge, for users"),
     (["preparation"], 40, 530, 200, STATEMENT, "2", "X, y, sample_weight"),
