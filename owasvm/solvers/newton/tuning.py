@@ -44,7 +44,7 @@ class Tuning:
 
     # -- inner loops --------------------------------------------------------------------------
     # An inner loop ends when its residual is this share of the movement of the multiplier (time of
-    # those 135 fits with 1, 2 and 4: 17.7, 12.8 and 12.7 s). Above 1 no theorem says that the outer
+    # those 135 fits with 1, 2, 4: 17.7, 12.8, 12.7 s). Above 1 no theorem says that the outer
     # loop converges; inner loops get longer where it does not, and another method is at hand.
     inner_share: float = 2.0
     # or its errors this share of the gap: then the multiplier must move (0, 0 %).
