@@ -79,10 +79,11 @@ def test_objective_is_that_of_cvxpy(kernel, family, alpha, C):
     assert clf.status_ == "optimal"
     assert abs(clf.objective_ - oracle.objective) <= 1.1e-6 * size
     assert clf.lower_bound_ <= oracle.objective + 1e-10 * size
+    # A gap of 1e-6 leaves room for a distance of the square root of 2e-6 between two w.
     np.testing.assert_allclose(
         clf.decision_function(X),
         oracle.decision_values,
-        atol=1e-4 * max(1.0, np.abs(oracle.decision_values).max()),
+        atol=1.5e-3 * max(1.0, np.abs(oracle.decision_values).max()),
     )
     proof = recompute(clf, kernel, X, y, family)
     assert proof.gap <= 1e-6
@@ -234,7 +235,7 @@ def test_path(kernel):
         for j, C in enumerate(Cs):
             clf = clone(ESTIMATORS[kernel]).set_params(C=C, alpha=alpha).fit(X, y)
             assert path.objectives[i, j] == pytest.approx(clf.objective_, rel=2e-6)
-            assert path.intercepts[i, j] == pytest.approx(clf.intercept_[0], abs=1e-4)
+            assert path.intercepts[i, j] == pytest.approx(clf.intercept_[0], abs=1.5e-3)
 
 
 def test_limits_keep_a_valid_bound():
