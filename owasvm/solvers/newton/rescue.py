@@ -28,6 +28,8 @@ _EXPECTED_ITERATIONS = 40
 _READING = 60.0
 _PER_STEP = 4e6
 _PER_ITERATION = 2.5e7
+# Newton steps go on while the last third of them has brought the gap down to this share.
+_PROGRESS = 0.1
 # It keeps a dozen numbers per pair of a sample and a level, and passes over all of them about
 # fifteen times per iteration: this many take half a second.
 _MAX_PAIRS = 3_000_000
@@ -64,6 +66,7 @@ class Rescue:
         self._spent = 0.0
         self._seen = 0
         self._is_coarse = False
+        self._best_gaps = [np.inf]
         operator = task.operator
         self._rows = None
         self._limit = np.inf
@@ -88,6 +91,9 @@ class Rescue:
                 width = self._rows.shape[1]
                 work = size * width * min(size, width) + _READING * n_samples * width
             self._spent += (_PER_STEP + work) * (iterate.n_iter - self._seen)
+            self._best_gaps += [min(self._best_gaps[-1], iterate.gap)] * (
+                iterate.n_iter - self._seen
+            )
             self._seen = iterate.n_iter
         tuning = self._task.tuning
         patience, latest = tuning.rescue_share, tuning.rescue_steps
@@ -98,6 +104,8 @@ class Rescue:
             latest *= 2
         late = iterate.n_iter >= latest and np.isfinite(self._limit)
         if not late and self._spent <= patience * self._limit:
+            return False
+        if not late and self._best_gaps[-1] < _PROGRESS * self._best_gaps[2 * self._seen // 3]:
             return False
         if not (late or nearly or self._is_coarse):
             stairs, allowed = self._choose_levels(iterate.slack, iterate.objective, _LEVEL_SHARE)
