@@ -54,7 +54,7 @@ __all__ = [
     "minimise",
 ]
 
-_MAX_ITERATIONS = 80
+_MAX_ITERATIONS = 200
 _MAX_CORRECTIONS = 3
 # Where a direction reaches this far no correction is worth its price,
 _LONG_STEP = 0.9

@@ -125,9 +125,8 @@ class Rescue:
         return interior.choose_groups(self._costs, slack, allowed, most), allowed
 
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
-        """Points of the dual set, of finer and finer levels."""
+        """Points of the dual set, of finer and finer levels; they count as no Newton steps."""
         task, costs = self._task, self._costs
-        n_iter = iterate.n_iter
         slack, objective, share = iterate.slack, iterate.objective, _LEVEL_SHARE
         for _ in range(_MAX_ROUNDS):
             stairs, allowed = self._choose_levels(slack, objective, share)
@@ -139,7 +138,6 @@ class Rescue:
             point = interior.minimise(system, task.y, costs.sample_weight, stairs, accuracy, clock)
             if not np.isfinite(point.gap):
                 return
-            n_iter += point.n_iter
             logger.debug(
                 "%d levels, %d iterations, gap %.1e", stairs.jump.size, point.n_iter, point.gap
             )
@@ -154,7 +152,7 @@ class Rescue:
                 slack=slack,
                 objective=objective,
                 gap=point.gap * max(1.0, abs(objective)),
-                n_iter=n_iter,
+                n_iter=iterate.n_iter,
                 is_final=True,
             )
             if clock.expired or stairs.loss > allowed or point.gap > 2.0 * accuracy:
