@@ -101,16 +101,48 @@ def sparse_norms(data: Dense, indptr: Indices) -> FloatArray:
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
+def multiply_rows(
+    data: Dense,
+    indices: Indices,
+    indptr: Indices,
+    first: int,
+    last: int,
+    vector: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Overwrites a part of `out`: products of some rows with `vector`."""
+    for i in range(first, last):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * vector[indices[k]]
+        out[i] = total
+
+
+@njit(cache=True)
+def add_rows(
+    data: Dense,
+    indices: Indices,
+    indptr: Indices,
+    first: int,
+    last: int,
+    coef: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Changes `out` in place: adds some rows times `coef`."""
+    for i in range(first, last):
+        factor = coef[i]
+        if factor != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                out[indices[k]] += factor * data[k]
+
+
+@njit(cache=True)
 def sparse_scores(
     data: Dense, indices: Indices, indptr: Indices, weight: FloatArray
 ) -> FloatArray:
     """``x_i'weight``."""
     scores = np.empty(indptr.size - 1)
-    for i in range(scores.size):
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[k] * weight[indices[k]]
-        scores[i] = total
+    multiply_rows(data, indices, indptr, 0, scores.size, weight, scores)
     return scores
 
 
@@ -120,11 +152,7 @@ def sparse_combination(
 ) -> FloatArray:
     """``sum_i coef_i x_i``."""
     total = np.zeros(n_columns)
-    for i in range(coef.size):
-        factor = coef[i]
-        if factor != 0.0:
-            for k in range(indptr[i], indptr[i + 1]):
-                total[indices[k]] += factor * data[k]
+    add_rows(data, indices, indptr, 0, coef.size, coef, total)
     return total
 
 

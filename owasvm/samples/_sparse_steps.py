@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from owasvm._jit import njit
 from owasvm.samples._newton_kernels import centre
+from owasvm.samples._row_loops import add_rows, multiply_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -43,41 +44,6 @@ def _take_rows(
             values[starts[a] + k] = root[a] * data[first + k]
             columns[starts[a] + k] = indices[first + k]
     return values, columns, starts
-
-
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def _multiply(
-    data: FloatArray,
-    indices: Indices,
-    indptr: IntArray,
-    first: int,
-    last: int,
-    vector: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Overwrites a part of `out`: products of some rows with `vector`."""
-    for i in range(first, last):
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[k] * vector[indices[k]]
-        out[i] = total
-
-
-@njit(cache=True)
-def _add_combination(
-    data: FloatArray,
-    indices: Indices,
-    indptr: IntArray,
-    first: int,
-    last: int,
-    coef: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Changes `out` in place: adds some rows times `coef`."""
-    for i in range(first, last):
-        factor = coef[i]
-        for k in range(indptr[i], indptr[i + 1]):
-            out[indices[k]] += factor * data[k]
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
@@ -129,9 +95,9 @@ def _add_product(
             out -= (share * np.dot(total, vector)) * total
             n_large += 1
         else:
-            _multiply(data, indices, indptr, first, last, vector, image)
+            multiply_rows(data, indices, indptr, first, last, vector, image)
             image[first:last] -= (share * np.dot(part, image[first:last])) * part
-            _add_combination(data, indices, indptr, first, last, image, out)
+            add_rows(data, indices, indptr, first, last, image, out)
 
 
 @njit(cache=True)
@@ -153,7 +119,7 @@ def _sum_large_blocks(
     for block in range(1, offsets.size - 1):
         first, last = offsets[block], offsets[block + 1]
         if last - first >= _LARGE_BLOCK:
-            _add_combination(data, indices, indptr, first, last, tie, sums[n_large])
+            add_rows(data, indices, indptr, first, last, tie, sums[n_large])
             n_large += 1
     return sums
 
@@ -204,7 +170,7 @@ def solve_by_conjugate_gradients(
     squared_ones = np.dot(ones, ones) if free else 0.0
     coupling = np.zeros(n_columns)
     centre(image, tie, offsets, shrink)
-    _add_combination(data, indices, indptr, 0, n_active, image, coupling)
+    add_rows(data, indices, indptr, 0, n_active, image, coupling)
     sums = _sum_large_blocks(data, indices, indptr, offsets, tie, n_columns)
     demand = ridge * imbalance / squared_ones if squared_ones > 0.0 else fixed_step
     rest = ridge * residual - demand * coupling
@@ -236,7 +202,7 @@ def solve_by_conjugate_gradients(
         squared = np.dot(rest, rest)
         direction *= height / previous
         direction += scaled
-    _multiply(data, indices, indptr, 0, n_active, h, image)
+    multiply_rows(data, indices, indptr, 0, n_active, h, image)
     centre(image, tie, offsets, shrink)
     step = fixed_step
     if squared_ones > 0.0:

@@ -14,9 +14,8 @@ from owasvm.samples.operators import (
     ActiveSet,
     PlainOperator,
     Vector,
-    limit_intercept,
-    solve_definite,
     solve_dual,
+    solve_primal,
 )
 from owasvm.samples.rows import DenseRows, Rows
 
@@ -79,10 +78,14 @@ class FeatureOperator(PlainOperator):
     def complete(self, vector: Vector) -> None:
         vector.scores = self._rows.scores(vector.weight)
 
-    def rows_in_memory(self) -> FloatArray | None:
+    @property
+    def n_columns(self) -> int | None:
         n_samples, n_features = self._rows.shape
         fits = n_samples * n_features <= _MAX_DENSE_ENTRIES
-        return self._rows.dense() if fits and isinstance(self._rows, DenseRows) else None
+        return n_features if fits and isinstance(self._rows, DenseRows) else None
+
+    def rows_in_memory(self) -> FloatArray:
+        return self._rows.dense()
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         n_active, n_features = active.samples.size, self._rows.shape[1]
@@ -115,16 +118,8 @@ class FeatureOperator(PlainOperator):
     ) -> tuple[FloatArray, FloatArray, float]:
         """The step from the system ``(B B' + ridge I) z = -(B r + e db)`` of the size of A."""
         if self._gram is not None:
-            matrix: FloatArray = gram_block(
-                self._gram,
-                np.zeros(self.n_samples),
-                active.root,
-                active.tie,
-                active.samples,
-                active.offsets,
-                active.shrink,
-                active.ridge,
-            )
+            none = np.zeros(self.n_samples)
+            matrix: FloatArray = gram_block(self._gram, none, *active.arrays)
             scores = self._rows.scores(residual.weight)
             rows_residual = active.apply(scores[active.samples] * active.root)
             z, intercept = solve_dual(matrix, rows_residual, active)
@@ -138,20 +133,12 @@ class FeatureOperator(PlainOperator):
         return z, residual.weight + z @ rows, intercept
 
     def _solve_primal(self, residual: FloatArray, active: ActiveSet) -> tuple[FloatArray, float]:
-        """The step from the system ``(B'B + ridge I) h + B'e db = ridge r`` of feature size."""
-        ridge, n_features = active.ridge, self._rows.shape[1]
+        n_features = residual.size
         matrix, coupling = np.zeros((n_features, n_features)), np.zeros(n_features)
         for part, rows in self._rows.gather_in_blocks(active):
             matrix += rows.T @ rows
             coupling += active.ones[part] @ rows
-        matrix[np.diag_indices(n_features)] += ridge
-        if not active.free:
-            return solve_definite(matrix, ridge * residual[None])[0], 0.0
-        solved = solve_definite(matrix, np.stack([ridge * residual, coupling]))
-        curvature = float(active.ones @ active.ones) - float(coupling @ solved[1])
-        demand = ridge * active.imbalance - float(coupling @ solved[0])
-        intercept = limit_intercept(demand, curvature)
-        return solved[0] - intercept * solved[1], intercept
+        return solve_primal(matrix, coupling, residual, active)
 
     def _iterate(
         self, residual: FloatArray, active: ActiveSet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,7 @@ class GramOperator(KernelOperator):
         rows_residual = active.apply(residual.scores[samples] * active.root)
         step = self._iterate(rows_residual, active)
         if step is None:
-            matrix: FloatArray = gram_block(*self._block(active))
+            matrix: FloatArray = gram_block(self.gram, self.means, *active.arrays)
             step = solve_dual(matrix, rows_residual, active)
         z, intercept = step
         change = active.apply(z) * active.root
@@ -168,19 +168,6 @@ class GramOperator(KernelOperator):
         matrix[np.diag_indices(self.n_samples)] += diagonal
         return _Factor(matrix)
 
-    def _block(self, active: ActiveSet) -> tuple[Any, ...]:
-        """Arguments that describe the matrix ``B B' + ridge I`` to the kernels."""
-        return (
-            self.gram,
-            self.means,
-            active.root,
-            active.tie,
-            active.samples,
-            active.offsets,
-            active.shrink,
-            active.ridge,
-        )
-
     def _iterate(
         self, rows_residual: FloatArray, active: ActiveSet
     ) -> tuple[FloatArray, float] | None:
@@ -191,7 +178,9 @@ class GramOperator(KernelOperator):
         if active.ones @ active.ones <= 1e-16 * size:
             return None
         arguments = (
-            *self._block(active),
+            self.gram,
+            self.means,
+            *active.arrays,
             rows_residual,
             active.ones,
             -active.imbalance,

@@ -125,6 +125,11 @@ class ActiveSet:
     def __post_init__(self) -> None:
         self.ones = self.apply(self.root.copy())
 
+    @property
+    def arrays(self) -> tuple[FloatArray, FloatArray, IntArray, IntArray, FloatArray, float]:
+        """What describes ``B B' + ridge I`` to the compiled loops, beside the data."""
+        return self.root, self.tie, self.samples, self.offsets, self.shrink, self.ridge
+
     def apply(self, vector: FloatArray) -> FloatArray:
         """Change `vector` in place: multiply by R."""
         if self.offsets.size > 2:
@@ -169,8 +174,12 @@ class Operator(Protocol):
     def foresee(self, active: ActiveSet) -> None:
         """Take note of the active set of the step that follows the next residual."""
 
-    def rows_in_memory(self) -> FloatArray | None:
-        """The (centred) samples themselves, where they are dense and have few features."""
+    @property
+    def n_columns(self) -> int | None:
+        """Features of :meth:`rows_in_memory`; None where there are no such rows."""
+
+    def rows_in_memory(self) -> FloatArray:
+        """The (centred) samples themselves, dense: a copy."""
 
     def can_lift(self) -> bool:
         """Whether :meth:`lift` is at hand."""
@@ -187,8 +196,12 @@ class PlainOperator:
     def foresee(self, active: ActiveSet) -> None:
         """Nothing to prepare."""
 
-    def rows_in_memory(self) -> FloatArray | None:
+    @property
+    def n_columns(self) -> int | None:
         return None
+
+    def rows_in_memory(self) -> FloatArray:
+        raise NotImplementedError(f"{type(self).__name__} has no dense rows of features.")
 
     def can_lift(self) -> bool:
         return False
@@ -207,12 +220,12 @@ class Lifted(Protocol):
         """``R^-1 vector``."""
 
 
-def solve_definite(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve for the rows of `rhs`; overwrites `matrix`, symmetric positive definite.
+def factorise_definite(matrix: FloatArray) -> FloatArray | None:
+    """The lower Cholesky factor; overwrites `matrix`, symmetric positive definite.
 
     Rounding can make a nearly singular matrix indefinite. It is then lifted until it can be
-    factorised; a matrix for which that does not help has entries that are not finite, and so will
-    the solution.
+    factorised; a matrix for which that does not help has entries that are not finite, and no
+    factor.
     """
     size = matrix.shape[0]
     diagonal = matrix.diagonal().copy()
@@ -221,13 +234,24 @@ def solve_definite(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
         # Only the lower triangle of the Fortran view, our upper one, is overwritten.
         factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1)
         if info == 0:
-            solution, _ = dpotrs(factor, rhs.T, lower=1)
-            return solution.T
+            return np.asarray(factor)
         jitter = max(10.0 * jitter, _FIRST_LIFT * float(np.abs(diagonal).max()), _LEAST_LIFT)
         lower = np.tril(matrix, -1)
         matrix = lower + lower.T
         matrix[np.arange(size), np.arange(size)] = diagonal + jitter
-    return np.full_like(rhs, np.nan)
+    return None
+
+
+def solve_factorised(factor: FloatArray | None, rhs: FloatArray) -> FloatArray:
+    """Solve for the rows of `rhs`; without a factor nothing of the solution is finite."""
+    if factor is None:
+        return np.full_like(rhs, np.nan)
+    return np.asarray(dpotrs(factor, rhs.T, lower=1)[0]).T
+
+
+def solve_definite(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
+    """Solve for the rows of `rhs`; overwrites `matrix`, symmetric positive definite."""
+    return solve_factorised(factorise_definite(matrix), rhs)
 
 
 def limit_intercept(demand: float, curvature: float) -> float:
@@ -247,3 +271,21 @@ def solve_dual(
     demand = active.imbalance - float(active.ones @ solved[0])
     intercept = limit_intercept(demand, float(active.ones @ solved[1]))
     return -solved[0] - intercept * solved[1], intercept
+
+
+def solve_primal(
+    matrix: FloatArray, coupling: FloatArray, residual: FloatArray, active: ActiveSet
+) -> tuple[FloatArray, float]:
+    """h and db from ``matrix = B'B``, which is overwritten, and ``coupling = B'e``.
+
+    They solve ``(B'B + ridge I) h + B'e db = ridge r``, a system of the size of the features.
+    """
+    ridge = active.ridge
+    matrix[np.diag_indices(residual.size)] += ridge
+    if not active.free:
+        return solve_definite(matrix, ridge * residual[None])[0], 0.0
+    solved = solve_definite(matrix, np.stack([ridge * residual, coupling]))
+    curvature = float(active.ones @ active.ones) - float(coupling @ solved[1])
+    demand = ridge * active.imbalance - float(coupling @ solved[0])
+    intercept = limit_intercept(demand, curvature)
+    return solved[0] - intercept * solved[1], intercept

@@ -35,8 +35,7 @@ from owasvm.samples.operators import (
     Operator,
     PlainOperator,
     Vector,
-    limit_intercept,
-    solve_definite,
+    solve_primal,
 )
 from owasvm.samples.principal import PrincipalAxes
 from owasvm.samples.rows import make_rows
@@ -524,18 +523,8 @@ class PartitionOperator(PlainOperator):
         return n_active * per_row <= self._n_features**2
 
     def _solve(self, residual: FloatArray, active: ActiveSet) -> tuple[FloatArray, float]:
-        """The step from the system ``(B'B + ridge I) h + B'e db = ridge r``."""
-        ridge = active.ridge
         found = self._find(active, gathered=False)
-        matrix, coupling = found.matrix.copy(), found.coupling
-        matrix[np.diag_indices(self._n_features)] += ridge
-        if not active.free:
-            return solve_definite(matrix, ridge * residual[None])[0], 0.0
-        solved = solve_definite(matrix, np.stack([ridge * residual, coupling]))
-        curvature = float(active.ones @ active.ones) - float(coupling @ solved[1])
-        demand = ridge * active.imbalance - float(coupling @ solved[0])
-        intercept = limit_intercept(demand, curvature)
-        return solved[0] - intercept * solved[1], intercept
+        return solve_primal(found.matrix.copy(), found.coupling, residual, active)
 
 
 def _loosen(active: ActiveSet, n_blocks: int) -> ActiveSet:

@@ -22,7 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.samples import Operator
-from owasvm.samples.operators import Lifted, solve_definite
+from owasvm.samples.operators import (
+    Lifted,
+    factorise_definite,
+    solve_definite,
+    solve_factorised,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -59,6 +64,18 @@ class System(Protocol):
         """Move w."""
 
 
+class _ScaledFactor:
+    """A positive definite matrix, scaled to a diagonal of ones and factorised."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self._scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
+        self._factor = factorise_definite(matrix * self._scale[:, np.newaxis] * self._scale)
+
+    def solve(self, side: FloatArray) -> FloatArray:
+        """The solution for a right-hand side."""
+        return solve_factorised(self._factor, (self._scale * side)[None])[0] * self._scale
+
+
 class FeatureSystem:
     """w by its entries, for samples with few (centred) features."""
 
@@ -82,7 +99,7 @@ class FeatureSystem:
 
     def factorise(self, weight: FloatArray, by_sample: FloatArray, by_level: FloatArray) -> None:
         rows, size = self._rows, self.w.size
-        self.weight, self._by_sample, self._by_level = weight, by_sample, by_level
+        self._weight, self._by_sample, self._by_level = weight, by_sample, by_level
         coupled = rows.T @ weight
         matrix = np.empty((size + 1, size + 1))
         scaled = rows * np.sqrt(by_sample)[:, np.newaxis]
@@ -91,24 +108,22 @@ class FeatureSystem:
         border = self._curve(self._y)
         matrix[:size, size] = matrix[size, :size] = border @ rows
         matrix[size, size] = float(self._y @ border)
-        inverse_scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
-        self._scale = inverse_scale
-        self._matrix = matrix * inverse_scale[:, np.newaxis] * inverse_scale
+        self._factor = _ScaledFactor(matrix)
 
     def _curve(self, vector: FloatArray) -> FloatArray:
-        pulled = (vector @ self.weight) / self._by_level
-        return self._by_sample * vector - self.weight @ pulled
+        pulled = (vector @ self._weight) / self._by_level
+        return self._by_sample * vector - self._weight @ pulled
 
     def solve(self, by_sample: FloatArray, by_level: FloatArray) -> Move:
-        constant = by_sample - self.weight @ (by_level / self._by_level)
+        constant = by_sample - self._weight @ (by_level / self._by_level)
         side = np.append(
             constant @ self._rows - self._residual,
             float(self._y @ constant) - self._imbalance,
         )
-        solved = solve_definite(self._matrix.copy(), (self._scale * side)[None])[0] * self._scale
+        solved = self._factor.solve(side)
         w, intercept = solved[:-1], float(solved[-1])
         slack = -(self._rows @ w + intercept * self._y)
-        level = (slack @ self.weight + by_level) / self._by_level
+        level = (slack @ self._weight + by_level) / self._by_level
         return Move(w, slack, level, intercept)
 
     def advance(self, step: float, move: Move) -> None:
@@ -150,8 +165,7 @@ class KernelSystem:
         size = by_level.size
         matrix[:size, :size] -= weight.T @ self._shares
         matrix[np.arange(size), np.arange(size)] += by_level
-        self._scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
-        self._matrix = matrix * self._scale[:, np.newaxis] * self._scale
+        self._factor = _ScaledFactor(matrix)
 
     def solve(self, by_sample: FloatArray, by_level: FloatArray) -> Move:
         side = by_sample * self._inverse + self._pull
@@ -159,7 +173,7 @@ class KernelSystem:
         small = half @ self._half
         small[:-1] += by_level - by_sample @ self._shares
         small[-1] += self._imbalance
-        solved = solve_definite(self._matrix.copy(), (self._scale * small)[None])[0] * self._scale
+        solved = self._factor.solve(small)
         level, intercept = solved[:-1], float(solved[-1])
         change = self._y * self._lifted.solve_rest(half - self._half @ solved)
         coef = change - self._lacking

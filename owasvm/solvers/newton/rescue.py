@@ -67,15 +67,13 @@ class Rescue:
         self._seen = 0
         self._is_coarse = False
         self._best_gaps = [np.inf]
-        operator = task.operator
-        self._rows = None
         self._limit = np.inf
-        n_samples = problem.n_samples
+        operator, n_samples = task.operator, problem.n_samples
+        self._width = operator.n_columns
         if not isinstance(task.loss, RankedHinge) or n_samples * _MOST_LEVELS > _MAX_PAIRS:
             return
-        self._rows = operator.rows_in_memory()
-        if self._rows is not None and self._rows.shape[1] <= n_samples:
-            width = self._rows.shape[1] + 2.0 * _FIRST_LEVELS
+        if self._width is not None and self._width <= n_samples:
+            width = self._width + 2.0 * _FIRST_LEVELS
             self._limit = _EXPECTED_ITERATIONS * (_PER_ITERATION + n_samples * width**2)
         elif operator.can_lift():
             self._limit = _EXPECTED_ITERATIONS * (_PER_ITERATION + n_samples**3 / 3.0)
@@ -85,10 +83,10 @@ class Rescue:
         if iterate.n_iter > self._seen:
             size = float(iterate.n_active)
             n_samples = self._task.operator.n_samples
-            if self._rows is None:
+            if self._width is None:
                 work = size**3 / 3.0 + _READING * n_samples**2
             else:
-                width = self._rows.shape[1]
+                width = self._width
                 work = size * width * min(size, width) + _READING * n_samples * width
             self._spent += (_PER_STEP + work) * (iterate.n_iter - self._seen)
             self._best_gaps += [min(self._best_gaps[-1], iterate.gap)] * (
@@ -127,13 +125,14 @@ class Rescue:
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         """Points of the dual set, of finer and finer levels; they count as no Newton steps."""
         task, costs = self._task, self._costs
+        rows = None if self._width is None else task.operator.rows_in_memory()
         slack, objective, share = iterate.slack, iterate.objective, _LEVEL_SHARE
         for _ in range(_MAX_ROUNDS):
             stairs, allowed = self._choose_levels(slack, objective, share)
-            if self._rows is None:
+            if rows is None:
                 system: interior.System = interior.KernelSystem(task.operator, task.y)
             else:
-                system = interior.FeatureSystem(self._rows, task.y)
+                system = interior.FeatureSystem(rows, task.y)
             accuracy = max(_ITERATION_SHARE * self._tol, 1e-12)
             point = interior.minimise(system, task.y, costs.sample_weight, stairs, accuracy, clock)
             if not np.isfinite(point.gap):
