@@ -205,7 +205,7 @@ def _check_certificates(classifier: Classifier, n_problems: int, n_features: int
     """Check what predictions do not use: weights, objective, solutions, steps."""
     _check_figure(classifier, "objective_", n_problems)
     _check_figure(classifier, "n_iter_", n_problems)
-    _floats(classifier, "owa_weights_", _rows(n_problems))
+    _check_weights(classifier, n_problems)
     _check_number(_attribute(classifier, "fit_time_"), "fit_time_")
     if not isinstance(_attribute(classifier, "convex_"), (bool, np.bool_)):
         raise ValueError("convex_ is neither true nor false")
@@ -222,6 +222,18 @@ def _check_certificates(classifier: Classifier, n_problems: int, n_features: int
             _check_array(_attribute(classifier, name), name, "fiu", _rows(n_problems))
         _parts(classifier, "second_step_", n_problems, (SVC,))
         _parts(classifier, "first_step_", n_problems, (SVC, type(None)))
+
+
+def _check_weights(classifier: Classifier, n_problems: int) -> None:
+    """Check ``owa_weights_``: arrays, or with ranks within classes a list of two per problem."""
+    if classifier.ranks == "all":
+        _floats(classifier, "owa_weights_", _rows(n_problems))
+        return
+    for pair in _parts(classifier, "owa_weights_", n_problems, (list,)):
+        if len(pair) != 2:
+            raise ValueError("owa_weights_ is not a list of two arrays")
+        for weights in pair:
+            _check_array(weights, "owa_weights_", "f", (None,))
 
 
 def _check_solution(solution: Solution, n_features: int) -> None:

@@ -11,7 +11,8 @@ dual
     it is 0 there, and the set is ``a >= 0``, the j largest entries of a summing to at most the
     last j costs, for every j. For costs that do not fall this is the set P(c) of
     :func:`owasvm.loss.project_dual`; for others it holds as well, and contains P(m) for every
-    non-decreasing minorant m (:mod:`owasvm.solvers.general.rank_split`).
+    non-decreasing minorant m (:mod:`owasvm.solvers.general.rank_split`). Where groups are ranked
+    apart it is the product of the sets of the groups.
 
 A point handed in is first made feasible. What is left of infeasibility, and everything that
 rounding can have added, of the kernel values, of products and of sums, is bounded and taken off,
@@ -28,10 +29,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from owasvm.grouping import assign_costs
 from owasvm.intercept import best_intercept, middle_of_flat
 from owasvm.losses import RankedLoss
 from owasvm.preparation import TrainingSet
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.problem import OWAProblem
 from owasvm.rounding import UNIT, accumulated, sum_with_error
 from owasvm.samples import Evaluation, choose_given, prepare
 from owasvm.solution import Solution, Status, relative_gap
@@ -620,6 +622,7 @@ def certificate(
     sample_weight: ArrayLike | None = None,
     coef: ArrayLike | None = None,
     loss: str = "hinge",
+    ranks: str = "all",
 ) -> Certificate:
     """Recompute objective, lower bound and gap of a classifier from the data alone.
 
@@ -649,6 +652,9 @@ def certificate(
         which costs digits where large terms cancel.
     loss : str, default="hinge"
         One of :data:`owasvm.losses.LOSSES`.
+    ranks : {"all", "class"}, default="all"
+        Whether deviations are ranked among all samples or within each class, see
+        :class:`owasvm.OWASVC`.
 
     Returns
     -------
@@ -686,7 +692,7 @@ def certificate(
     # half of them would be.
     if np.minimum(signs * coefficients, 0.0).sum() > np.minimum(coefficients, 0.0).sum():
         coefficients = signs * coefficients
-    costs = RankCosts(signs.size, weights, alpha, C, training.mass)
+    costs = assign_costs(signs, weights, alpha, C, training.mass, ranks=ranks)
     samples = prepare(training.X, kernel, primal=True)
     problem = OWAProblem(signs, costs, samples=samples, loss=loss)
     signed = signs * coefficients

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.costs import Costs
-from owasvm.losses import RankedHinge, RankedLoss
+from owasvm.losses import RankedLoss, make_loss
 
 FloatArray = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ def best_intercept(
     >>> best_intercept(scores, y, RankCosts(4, "uniform", None))
     0.0
     """
-    ranked = RankedHinge(costs) if loss is None else loss
+    ranked = make_loss("hinge", costs) if loss is None else loss
     return _Search(scores, y, ranked, _FLAT * costs.total).minimiser(guess)
 
 
@@ -153,7 +153,7 @@ def middle_of_flat(scores: FloatArray, y: FloatArray, costs: Costs, intercept: f
     -------
     intercept : float
     """
-    search = _Search(scores, y, RankedHinge(costs), _FLAT * costs.total)
+    search = _Search(scores, y, make_loss("hinge", costs), _FLAT * costs.total)
     near = _NEAR * max(1.0, float(np.max(np.abs(scores))))
     ends = []
     for side in (-1.0, 1.0):

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from owasvm.grouping import assign_costs
 from owasvm.kernels import Kernel, KernelFunction
 from owasvm.preparation import TrainingSet
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.problem import OWAProblem
 from owasvm.samples import CACHE_SIZE, prepare
 from owasvm.solution import Solution
 from owasvm.solvers import Callback, solve
@@ -93,6 +94,7 @@ def fit_path(
     coef0: float = 0.0,
     cache_size: float = CACHE_SIZE,
     loss: str = "hinge",
+    ranks: str = "all",
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -119,7 +121,7 @@ def fit_path(
         As in :class:`owasvm.OWASVC`.
     alphas : float, sequence of float or None, default=0.6
         Shape parameters of a named family.
-    kernel, degree, gamma, coef0, cache_size, loss
+    kernel, degree, gamma, coef0, cache_size, loss, ranks
         As in :class:`owasvm.OWASVC`.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         Positive weights; a whole number equals that many copies.
@@ -151,7 +153,7 @@ def fit_path(
     samples = prepare(training.X, resolved, cache_size=cache_size)
 
     def problem(C: float, alpha: float | None) -> OWAProblem:
-        costs = RankCosts(signs.size, weights, alpha, C, mass)
+        costs = assign_costs(signs, weights, alpha, C, mass, ranks=ranks)
         return OWAProblem(signs, costs, samples=samples, loss=loss)
 
     settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.costs import Costs, OwnCosts, PlainCosts, RankCosts, WeightedCosts
-from owasvm.losses import LOSSES, RankedLoss
+from owasvm.losses import LOSSES, RankedLoss, make_loss
 from owasvm.samples import Samples, samples_of
 from owasvm.solution import Solution
 
@@ -124,7 +124,7 @@ class OWAProblem:
 
     def ranked_loss(self) -> RankedLoss:
         """The loss bound to the costs, with memory of its own to work in."""
-        return LOSSES[self.loss](self.costs)
+        return make_loss(self.loss, self.costs)
 
     @cached_property
     def constant_classifier(self) -> tuple[float, float]:

@@ -27,6 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 FloatArray = NDArray[np.float64]
+# Samples that are ranked apart, with weights for as many.
+Groups = list[tuple[NDArray[np.int64], FloatArray]]
 
 # What two solutions by these oracles may differ by, relative to the objective.
 TARGET_GAP = 1e-9
@@ -112,17 +114,20 @@ def primal_objective(
 
 
 def feasible_dual(
-    alpha: FloatArray, y: FloatArray, bounds: FloatArray, power: int = 1
+    alpha: FloatArray, y: FloatArray, bounds: FloatArray | Groups, power: int = 1
 ) -> FloatArray:
     """Clip at 0, scale into ``P(bounds)``, scale the heavier class down until ``y'alpha = 0``.
+
+    With groups every group is scaled into its own set.
 
     Squared deviations allow for every point that is not negative.
     """
     repaired = np.maximum(alpha, 0.0)
-    if power == 1:
-        totals = np.cumsum(np.sort(repaired)[::-1])
-        capacities = np.cumsum(np.sort(bounds)[::-1])
-        repaired = repaired / max(1.0, float(np.max(totals / capacities)))
+    groups = bounds if isinstance(bounds, list) else [(np.arange(alpha.size), bounds)]
+    for index, own in groups if power == 1 else []:
+        totals = np.cumsum(np.sort(repaired[index])[::-1])
+        capacities = np.cumsum(np.sort(own)[::-1])
+        repaired[index] /= max(1.0, float(np.max(totals / capacities)))
     positive = repaired[y > 0].sum()
     negative = repaired[y < 0].sum()
     if min(positive, negative) == 0.0:
@@ -155,7 +160,7 @@ def squared_conjugate(alpha: FloatArray, costs: FloatArray) -> float:
 def _judged(
     features: FloatArray,
     y: FloatArray,
-    weights: FloatArray,
+    groups: Groups,
     C: float,
     coef: FloatArray,
     intercept: float,
@@ -163,10 +168,14 @@ def _judged(
     power: int,
 ) -> OracleSolution:
     """The solution with objective and lower bound recomputed from the point alone."""
-    dual = feasible_dual(alpha, y, C * weights, power)
-    conjugate = squared_conjugate(dual, C * weights) if power == 2 else 0.0
+    dual = feasible_dual(alpha, y, [(index, C * weights) for index, weights in groups], power)
+    conjugate = 0.0
+    if power == 2:
+        conjugate = sum(squared_conjugate(dual[index], C * weights) for index, weights in groups)
+    deviations = np.maximum(0.0, 1.0 - y * (features @ coef + intercept)) ** power
+    loss = C * sum(owa_value(deviations[index], weights) for index, weights in groups)
     return OracleSolution(
-        objective=primal_objective(features, y, weights, C, coef, intercept, power),
+        objective=float(coef @ coef / 2 + loss),
         lower_bound=dual_objective(features, y, dual) - conjugate,
         coef=coef,
         intercept=intercept,
@@ -234,7 +243,7 @@ def dotsort_prox(
 def _dotsort_attempt(
     features: FloatArray,
     y: FloatArray,
-    weights: FloatArray,
+    groups: Groups,
     C: float,
     feature_scale: float,
     objective_scale: float,
@@ -248,14 +257,16 @@ def _dotsort_attempt(
     scores = (feature_scale * features) @ scaled_coef + intercept
     margin = deviations >= 1 - cp.multiply(y, scores)
     curvature = objective_scale * feature_scale**2
-    bounds = objective_scale * C * weights
-    loss = cp.dotsort(_cost_of(deviations, power), bounds)
+    loss = sum(
+        cp.dotsort(_cost_of(deviations[index], power), objective_scale * C * weights)
+        for index, weights in groups
+    )
     objective = curvature / 2 * cp.sum_squares(scaled_coef) + loss
     _solve_by_clarabel(cp.Problem(cp.Minimize(objective), [margin]), tolerance)
     return _judged(
         features,
         y,
-        weights,
+        groups,
         C,
         feature_scale * scaled_coef.value,
         float(intercept.value),
@@ -267,21 +278,24 @@ def _dotsort_attempt(
 def cvxpy_owa_svm(
     features: ArrayLike,
     y: ArrayLike,
-    weights: ArrayLike,
+    weights: ArrayLike | Groups,
     C: float,
     target_gap: float = TARGET_GAP,
     power: int = 1,
 ) -> OracleSolution:
     """Convex OWA-SVM through cvxpy's ``dotsort`` and Clarabel.
 
-    With ``power=2`` the deviations are squared before they are weighted.
+    With ``power=2`` the deviations are squared before they are weighted. A list of pairs, indices
+    and weights, in place of `weights` ranks groups of samples apart.
 
     An interior-point solver stalls on a few degenerate problems. Other scalings and tolerances
     are tried until the gap is at most `target_gap`; the best point and the best bound are kept.
     """
     features = np.asarray(features, dtype=float)
     y = np.asarray(y, dtype=float)
-    weights = np.asarray(weights, dtype=float)
+    groups = weights
+    if not isinstance(groups, list):
+        groups = [(np.arange(y.size), np.asarray(weights, dtype=float))]
     # Divided by C the problem depends on sqrt(C) * features alone; that is the scaling for large
     # deviations. On separable data with a large C nothing but 1/2 |w|^2 is left: the last ones.
     unit_rows = 1.0 / max(float(np.linalg.norm(features, axis=1).max(initial=0.0)), 1e-100)
@@ -298,7 +312,7 @@ def cvxpy_owa_svm(
     for feature_scale, objective_scale, tolerance in attempts:
         try:
             found = _dotsort_attempt(
-                features, y, weights, C, feature_scale, objective_scale, tolerance, power
+                features, y, groups, C, feature_scale, objective_scale, tolerance, power
             )
         except cp.SolverError:
             continue

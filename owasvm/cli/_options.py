@@ -106,6 +106,11 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--alpha", type=number, metavar="NUMBER", help="shape of the weights (default: 0.6)"
     )
     model.add_argument(
+        "--ranks",
+        metavar="NAME",
+        help="rank deviations among all rows (all, default) or within each class (class)",
+    )
+    model.add_argument(
         "--loss",
         metavar="NAME",
         help="hinge (default), or squared_hinge, for weights that never fall",
@@ -225,6 +230,10 @@ def check_model_options(arguments: argparse.Namespace) -> None:
         from owasvm.solvers import SOLVERS
 
         _check_name("--solver", arguments.solver, SOLVERS)
+    if arguments.ranks is not None:
+        from owasvm.grouping import RANKS
+
+        _check_name("--ranks", arguments.ranks, RANKS)
     if arguments.loss is not None:
         from owasvm.losses import LOSSES
 
@@ -264,6 +273,7 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
         "C": arguments.C,
         "weights": arguments.weights,
         "alpha": arguments.alpha,
+        "ranks": arguments.ranks,
         "loss": arguments.loss,
         "kernel": arguments.kernel,
         "gamma": gamma,

@@ -23,6 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from owasvm.costs import Costs
+from owasvm.grouping import RANKS, GroupedCosts
 from owasvm.kernels import KERNELS, Kernel, KernelFunction
 from owasvm.loss import hinge_deviations
 from owasvm.preparation import TrainingSet, fetch_tensor
@@ -85,6 +86,7 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     C: float
     weights: str | Quantifier | ArrayLike
     alpha: float | None
+    ranks: str
     tol: float
     class_weight: Mapping[Any, float] | str | None
 
@@ -95,6 +97,7 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         # The keys are those at the time of the fit.
         "weights": [StrOptions(REGISTRY.keys()), callable, "array-like"],
         "alpha": [Interval(Real, None, None, closed="neither"), None],
+        "ranks": [StrOptions(set(RANKS))],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
@@ -367,12 +370,24 @@ class KernelOWAClassifier(BaseOWAClassifier):
         return self._kernel.scores(X, self.support_vectors_, self.dual_coef_)
 
 
-def weights_at(costs: Costs, signs: FloatArray, decision_values: FloatArray) -> FloatArray:
-    """Rank weights in ascending order of the hinge deviations at a point."""
-    deviations = hinge_deviations(decision_values, signs)
-    return costs.in_order(np.argsort(deviations, kind="stable")) / costs.C
+def weights_at(
+    costs: Costs, signs: FloatArray, decision_values: FloatArray
+) -> FloatArray | list[FloatArray]:
+    """Rank weights in ascending order of the hinge deviations at a point; a list by class."""
+    if isinstance(costs, GroupedCosts):
+        return [
+            part.in_order(_ascending(signs[group], decision_values[group])) / costs.C
+            for group, part in costs.parts
+        ]
+    return costs.in_order(_ascending(signs, decision_values)) / costs.C
+
+
+def _ascending(signs: FloatArray, decision_values: FloatArray) -> IntArray:
+    return np.argsort(hinge_deviations(decision_values, signs), kind="stable")
 
 
 def for_user(values: list[Any]) -> Any:
-    """The value itself for two classes, an array with one row per class for more."""
-    return values[0] if len(values) == 1 else np.array(values)
+    """The value itself for two classes; for more an array or, of lists, a list by class."""
+    if len(values) == 1:
+        return values[0]
+    return values if isinstance(values[0], list) else np.array(values)

@@ -21,9 +21,10 @@ from owasvm.estimators._base import (
     for_user,
     weights_at,
 )
+from owasvm.grouping import GroupedCosts, assign_costs, parts_of
 from owasvm.losses import LOSSES
 from owasvm.preparation import TrainingSet
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.problem import Costs, OWAProblem
 from owasvm.samples import Samples
 from owasvm.solution import Solution, Status
 
@@ -76,12 +77,11 @@ class ExactOWAClassifier(BaseOWAClassifier):
         """What all problems share."""
 
     def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
-        costs = RankCosts(
-            training.n_samples, self.weights, self.alpha, float(self.C), training.mass
-        )
+        costs = [self._assign_costs(signs, training.mass) for signs in training.signs()]
         samples = self._prepare(training.X)
         problems = [
-            OWAProblem(signs, costs, samples=samples, loss=self.loss) for signs in training.signs()
+            OWAProblem(signs, charged, samples=samples, loss=self.loss)
+            for signs, charged in zip(training.signs(), costs, strict=True)
         ]
         solutions: list[Solution] = []
         interrupt = None
@@ -104,6 +104,9 @@ class ExactOWAClassifier(BaseOWAClassifier):
             for problem, solution in zip(problems, given, strict=True)
         ]
         return fits, interrupt
+
+    def _assign_costs(self, signs: FloatArray, mass: FloatArray | None) -> Costs:
+        return assign_costs(signs, self.weights, self.alpha, float(self.C), mass, ranks=self.ranks)
 
     def _starting_points(self, training: TrainingSet) -> list[Solution | None]:
         """Previous solutions to start from, where they fit the new problems."""
@@ -142,7 +145,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
 
     def _store_certificates(self, problems: list[OWAProblem], solutions: list[Solution]) -> None:
         """Keep objective, bound and the like: numbers for two classes, arrays for more."""
-        self.convex_ = problems[0].costs.convex
+        self.convex_ = all(problem.costs.convex for problem in problems)
         self.owa_weights_ = for_user(
             [_weights_at_solution(*pair) for pair in zip(problems, solutions, strict=True)]
         )
@@ -159,9 +162,10 @@ def _stop_before_a_step(problem: OWAProblem, solver: str) -> Solution:
     return nothing.as_solution(Status.INTERRUPTED, solver)
 
 
-def _weights_at_solution(problem: OWAProblem, solution: Solution) -> FloatArray:
+def _weights_at_solution(problem: OWAProblem, solution: Solution) -> FloatArray | list[FloatArray]:
     """Rank weights in ascending order of deviation."""
     costs = problem.costs
     if costs.sample_weight is None:
-        return costs.by_rank() / costs.C
+        weights = [part.by_rank() / costs.C for _, part in parts_of(costs)]
+        return weights if isinstance(costs, GroupedCosts) else weights[0]
     return weights_at(costs, problem.y, problem.scores(solution.dual) + solution.intercept)

@@ -30,6 +30,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from owasvm.costs import Costs
+from owasvm.grouping import parts_of
 from owasvm.rounding import is_sparse
 
 __all__ = ["INDUCED_ORDERS", "OrderOptions", "induced_scores", "rank_weights"]
@@ -258,9 +259,10 @@ def induced_scores(
 def rank_weights(scores: FloatArray, costs: Costs) -> FloatArray:
     """Hand the rank weights to the samples by their scores.
 
-    The k-th smallest score receives ``weights[k]``; samples of sample weight s occupy s ranks.
-    Equal scores (up to rounding) share the sum of their weights in proportion to their sample
-    weights, so that neither the order of the rows nor a split into copies matters.
+    The k-th smallest score of all, or of its group, receives ``weights[k]``; samples of sample
+    weight s occupy s ranks. Equal scores (up to rounding) share the sum of their weights in
+    proportion to their sample weights, so that neither the order of the rows nor a split into
+    copies matters.
 
     Parameters
     ----------
@@ -274,6 +276,13 @@ def rank_weights(scores: FloatArray, costs: Costs) -> FloatArray:
     weights : ndarray of shape (n_samples,)
         ``C`` times the rank weight of each sample; they sum to ``costs.total``.
     """
+    weights = np.empty(scores.size)
+    for group, part in parts_of(costs):
+        weights[group] = _share_ranks(scores[group], part)
+    return weights
+
+
+def _share_ranks(scores: FloatArray, costs: Costs) -> FloatArray:
     order = np.argsort(scores, kind="stable")
     in_order = costs.in_order(order)
     mass = costs.sample_weight

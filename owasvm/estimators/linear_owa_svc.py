@@ -49,6 +49,10 @@ class LinearOWASVC(ExactOWAClassifier):
         array, ``weights[k]`` for the k-th smallest deviation.
     alpha : float, default=0.6
         Shape of a named family.
+    ranks : {"all", "class"}, default="all"
+        Among whom a deviation is ranked: all samples, or those of its own class, each class with
+        the weights of the family for its own size, of mean 1 (see Notes). Weights given as an
+        array need ``"all"``.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         What a deviation :math:`\xi` costs before it is weighted by its rank: :math:`\xi` itself,
         or :math:`\xi^2`, for weights that never fall.
@@ -99,10 +103,11 @@ class LinearOWASVC(ExactOWAClassifier):
         Rows of the support vectors among those given to ``fit``, ascending.
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors of each class.
-    owa_weights_ : ndarray of shape (n_samples,)
+    owa_weights_ : ndarray of shape (n_samples,), or list of two ndarray
         The weights :math:`\lambda`, ascending order of deviation. Samples of weight zero do
         not count; with sample weights the weights at the solution, which sum to the total
-        sample weight.
+        sample weight. With ``ranks="class"`` a list, the weights of ``classes_[0]`` and those
+        of ``classes_[1]``.
     convex_ : bool
         Whether the weights are non-decreasing.
     objective_, lower_bound_, gap_ : float
@@ -138,6 +143,10 @@ class LinearOWASVC(ExactOWAClassifier):
     ``solution_`` is a list. ``support_`` holds every sample that supports any of the classes;
     ``dual_coef_`` is 0 where it does not support the class of that row, and ``n_support_`` counts
     the support vectors by their own class.
+
+    With ``ranks="class"`` the loss is the sum over the two classes of
+    :math:`C \sum_k \lambda^g_k\, \xi^g_{(k)}`, the deviations of class g sorted apart; of several
+    classes each is ranked apart from the rest, see :class:`OWASVC`.
 
     An iteration costs a sort, O(n_samples log n_samples), and products with X.
 
@@ -175,6 +184,7 @@ class LinearOWASVC(ExactOWAClassifier):
         *,
         weights: str | Quantifier | ArrayLike = "basic",
         alpha: float | None = 0.6,
+        ranks: str = "all",
         loss: str = "hinge",
         solver: str = "auto",
         solver_options: Mapping[str, Any] | None = None,
@@ -190,6 +200,7 @@ class LinearOWASVC(ExactOWAClassifier):
         self.C = C
         self.weights = weights
         self.alpha = alpha
+        self.ranks = ranks
         self.loss = loss
         self.solver = solver
         self.solver_options = solver_options

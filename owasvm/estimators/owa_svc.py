@@ -52,6 +52,10 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         * an array, ``weights[k]`` for the k-th smallest deviation.
     alpha : float, default=0.6
         Shape of a named family.
+    ranks : {"all", "class"}, default="all"
+        Among whom a deviation is ranked: all samples, or those of its own class, each class with
+        the weights of the family for its own size, of mean 1 (see Notes). Weights given as an
+        array need ``"all"``.
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         Kernel, see :mod:`owasvm.kernels`. It must be positive semi-definite, which
         ``"sigmoid"`` is for some parameters only. A callable takes two sets of samples and
@@ -128,10 +132,11 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         Number of support vectors of each class.
     gamma_ : float
         The number `gamma` stands for; 1 with ``kernel="precomputed"``, which has none.
-    owa_weights_ : ndarray of shape (n_samples,)
+    owa_weights_ : ndarray of shape (n_samples,), or list of two ndarray
         The weights :math:`\lambda`, ascending order of deviation. Samples of weight zero do
         not count; with sample weights the weights at the solution, which sum to the total
-        sample weight.
+        sample weight. With ``ranks="class"`` a list, the weights of ``classes_[0]`` and those
+        of ``classes_[1]``.
     convex_ : bool
         Whether the weights are non-decreasing.
     objective_, lower_bound_, gap_ : float
@@ -174,6 +179,14 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     :class:`LinearOWASVC`. On a `device` too small for the Gram matrix the values of a Gaussian
     kernel are computed anew for every product; `cache_size` does not count there.
 
+    With ``ranks="class"`` the loss is the sum over the two classes of
+    :math:`C \sum_k \lambda^g_k\, \xi^g_{(k)}`, where :math:`\xi^g_{(1)} \le \xi^g_{(2)} \le
+    \dots` are the deviations of class g alone and :math:`\lambda^g` are the weights for its
+    number of samples. No class can be trimmed away, and a superquantile looks at the worst
+    share of each class. Of several classes each is ranked apart from the rest, and
+    ``owa_weights_`` is a list with one list per class: the weights of the rest, those of the
+    class.
+
     The intercept is not penalised.
 
     References
@@ -215,6 +228,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         *,
         weights: str | Quantifier | ArrayLike = "basic",
         alpha: float | None = 0.6,
+        ranks: str = "all",
         kernel: str | KernelFunction = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
@@ -236,6 +250,7 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
         self.C = C
         self.weights = weights
         self.alpha = alpha
+        self.ranks = ranks
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma

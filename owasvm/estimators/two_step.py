@@ -22,10 +22,11 @@ from owasvm.estimators._base import (
     weights_at,
 )
 from owasvm.estimators._orders import INDUCED_ORDERS, OrderOptions, induced_scores, rank_weights
+from owasvm.grouping import assign_costs
 from owasvm.kernels import KernelFunction
-from owasvm.loss import hinge_deviations
+from owasvm.losses import make_loss
 from owasvm.preparation import TrainingSet, take_samples
-from owasvm.problem import Costs, RankCosts
+from owasvm.problem import Costs
 from owasvm.rounding import is_sparse
 from owasvm.weights import Quantifier
 
@@ -80,6 +81,10 @@ class TwoStepOWASVC(KernelOWAClassifier):
         array, ``weights[k]`` for the k-th smallest value.
     alpha : float, default=0.6
         Shape of a named family.
+    ranks : {"all", "class"}, default="all"
+        Among whom a deviation is ranked: all samples, or those of its own class, each class with
+        the weights of the family for its own size, of mean 1 (see Notes). Weights given as an
+        array need ``"all"``.
     order : {"deviation", "lof", "knn", "parzen", "spread", "fuzzy-dbscan"}, default="deviation"
         What the samples are ranked by; the largest value meets the last weight.
 
@@ -166,14 +171,15 @@ class TwoStepOWASVC(KernelOWAClassifier):
         Number of support vectors of each class.
     gamma_ : float
         The number `gamma` stands for; 1 with ``kernel="precomputed"``, which has none.
-    owa_weights_ : ndarray of shape (n_samples,)
-        The weights :math:`\lambda`, ascending order of the final deviations.
+    owa_weights_ : ndarray of shape (n_samples,), or list of two ndarray
+        The weights :math:`\lambda`, ascending order of the final deviations. With
+        ``ranks="class"`` a list, the weights of ``classes_[0]`` and those of ``classes_[1]``.
     convex_ : bool
         Whether the weights are non-decreasing.
     objective_ : float
         The OWA objective :math:`\frac12 \|w\|^2 + C \sum_k \lambda_k \xi_{(k)}` of the final
-        classifier, ranked by its own deviations whatever `order` and `mix` are: never below
-        that of :class:`OWASVC`.
+        classifier, ranked by its own deviations whatever `order` and `mix` are (with
+        ``ranks="class"`` a sum over the classes): never below that of :class:`OWASVC`.
     n_iter_ : int
         LIBSVM's iterations in both steps.
     fit_time_ : float
@@ -194,6 +200,9 @@ class TwoStepOWASVC(KernelOWAClassifier):
     More than two classes are handled one against the rest: ``first_step_`` and ``second_step_``
     are lists then, ``objective_`` and ``n_iter_`` arrays, and ``order_`` and ``rank_weights_``
     have one row per class.
+
+    With ``ranks="class"`` the samples of each class are ranked apart, by the same values; of
+    several classes each is ranked apart from the rest.
 
     Time and memory are those of two ``SVC`` fits at a tight tolerance; the induced orders other
     than ``"spread"`` add n_samples^2 distances, computed in blocks.
@@ -247,6 +256,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
         *,
         weights: str | Quantifier | ArrayLike = "basic",
         alpha: float | None = 0.6,
+        ranks: str = "all",
         order: str = "deviation",
         mix: float = 1.0,
         n_neighbors: int = 10,
@@ -265,6 +275,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
         self.C = C
         self.weights = weights
         self.alpha = alpha
+        self.ranks = ranks
         self.order = order
         self.mix = mix
         self.n_neighbors = n_neighbors
@@ -281,19 +292,22 @@ class TwoStepOWASVC(KernelOWAClassifier):
         self.class_weight = class_weight
 
     def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
-        unit_costs = RankCosts(training.n_samples, self.weights, self.alpha, 1.0, training.mass)
+        signs = list(training.signs())
+        costs = [
+            assign_costs(sign, self.weights, self.alpha, 1.0, training.mass, ranks=self.ranks)
+            for sign in signs
+        ]
         X = _with_short_indices(training.X)
         scores = self._induced_scores(X, training.mass)
-        signs = list(training.signs())
         labels = [
             training.classes[training.codes] if training.n_problems == 1 else sign
             for sign in signs
         ]
         steps = [
             self._two_steps(X, sign, label, scores, unit_costs)
-            for sign, label in zip(signs, labels, strict=True)
+            for sign, label, unit_costs in zip(signs, labels, costs, strict=True)
         ]
-        self._store_steps(training, unit_costs, signs, steps)
+        self._store_steps(training, costs, signs, steps)
         return [step.fit for step in steps], None
 
     def _induced_scores(self, X: Samples, mass: FloatArray | None) -> FloatArray | None:
@@ -384,7 +398,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
     def _store_steps(
         self,
         training: TrainingSet,
-        unit_costs: Costs,
+        costs: list[Costs],
         signs: list[FloatArray],
         steps: list[_TwoSteps],
     ) -> None:
@@ -405,25 +419,26 @@ class TwoStepOWASVC(KernelOWAClassifier):
                 for step in steps
             ]
         )
-        self.convex_ = unit_costs.convex
-        weights = [
-            weights_at(unit_costs, sign, step.decision_values)
-            for sign, step in zip(signs, steps, strict=True)
-        ]
-        self.owa_weights_ = for_user(weights)
+        self.convex_ = all(unit_costs.convex for unit_costs in costs)
+        self.owa_weights_ = for_user(
+            [
+                weights_at(unit_costs, sign, step.decision_values)
+                for unit_costs, sign, step in zip(costs, signs, steps, strict=True)
+            ]
+        )
         self.objective_ = for_user(
             [
-                _objective(self.C, weight, sign, step)
-                for weight, sign, step in zip(weights, signs, steps, strict=True)
+                _objective(self.C, unit_costs, sign, step)
+                for unit_costs, sign, step in zip(costs, signs, steps, strict=True)
             ]
         )
 
 
-def _objective(C: float, weights: FloatArray, signs: FloatArray, step: _TwoSteps) -> float:
+def _objective(C: float, unit_costs: Costs, signs: FloatArray, step: _TwoSteps) -> float:
     """``1/2 |w|^2 + C * sum_k weights[k] * xi_(k)`` of the final classifier."""
     squared_norm = step.fit.signed_dual @ (step.decision_values - step.fit.intercept)
-    deviations = np.sort(hinge_deviations(step.decision_values, signs))
-    return float(0.5 * squared_norm + C * (weights @ deviations))
+    loss = make_loss("hinge", unit_costs).value(1.0 - signs * step.decision_values)
+    return float(0.5 * squared_norm + C * loss)
 
 
 def _margin_values(svc: SVC, X: Samples, signs: FloatArray, bounds: FloatArray) -> FloatArray:

@@ -5,12 +5,13 @@ r"""What the rest of the package asks of a loss.
 the values of a function :math:`\varphi`, zero for :math:`u \le 0` and growing from there, sorted
 ascending and weighted by costs c that do not fall. Solvers and the certificate use nothing of a
 loss but the methods below. Only the hinge takes costs in any order, and no more than its value,
-its excess and its subgradient then.
+its excess and its subgradient then. Groups of samples may be ranked apart; their losses add up
+(:mod:`owasvm.losses.grouped`).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +92,8 @@ class RankedLoss(ProximalLoss, Protocol):
         Whether the loss is not piecewise linear.
     """
 
-    is_curved: ClassVar[bool]
+    @property
+    def is_curved(self) -> bool: ...
 
     def __init__(self, costs: Costs) -> None: ...
 

@@ -5,7 +5,6 @@ It is positively homogeneous, so its conjugate is 0 on the dual set P(c) of :mod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -23,13 +22,13 @@ from owasvm.losses._sorting import (
     sort_descending,
     sort_positive,
 )
-from owasvm.losses.base import ProximalLoss, ProxPoint
+from owasvm.losses.base import ProxPoint
 from owasvm.rounding import accumulated
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["GroupedLoss", "OffsetHinge", "RankedHinge", "order_along"]
+__all__ = ["OffsetHinge", "RankedHinge", "order_along"]
 
 
 @njit(cache=True)
@@ -233,51 +232,3 @@ class OffsetHinge:
         What a sample pays beyond its offset belongs to the ranked costs.
         """
         return self.ranked.excess(np.maximum(dual - self.offsets, 0.0))
-
-
-class GroupedLoss:
-    """Disjoint rank groups, each with its own loss.
-
-    Parameters
-    ----------
-    groups : list of ndarray
-        Sample indices of each group; together every sample exactly once.
-    losses : sequence of ProximalLoss
-        The loss of each group, without sample weights.
-    """
-
-    mass: FloatArray | None = None
-
-    def __init__(self, groups: list[IntArray], losses: Sequence[ProximalLoss]) -> None:
-        points = [ProxPoint(group.size) for group in groups]
-        self._parts = list(zip(groups, losses, points, strict=True))
-        sizes = np.array([group.size for group in groups])
-        self.mean_cost = float(sizes @ [loss.mean_cost for loss in losses] / sizes.sum())
-
-    def value(self, slack: FloatArray) -> float:
-        return sum(loss.value(slack[group]) for group, loss, _ in self._parts)
-
-    def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
-        for group, loss, point in self._parts:
-            loss.prox(v[group], penalty, point)
-            out.prox[group] = point.prox
-        self._collect(out)
-
-    def project(self, v: FloatArray, out: ProxPoint) -> None:
-        for group, loss, point in self._parts:
-            loss.project(v[group], point)
-        self._collect(out)
-
-    def _collect(self, out: ProxPoint) -> None:
-        out.n_blocks = 0
-        for group, _, point in self._parts:
-            out.dual[group] = point.dual
-            out.block[group] = point.block + np.where(point.block > 0, out.n_blocks, 0)
-            last = out.n_blocks + point.n_blocks
-            out.shrink[out.n_blocks + 1 : last + 1] = point.shrink[1 : point.n_blocks + 1]
-            out.n_blocks = last
-
-    def conjugate_at(self, point: ProxPoint) -> float:
-        """The sum over the groups; their own points are those of the last prox."""
-        del point
-        return sum(loss.conjugate_at(own) for _, loss, own in self._parts)

@@ -19,6 +19,7 @@ import numpy as np
 
 from owasvm._threads import blas_threads
 from owasvm.certificate import judge
+from owasvm.grouping import GroupedCosts
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers._compilation import compile_for
@@ -40,6 +41,13 @@ REGISTRY: dict[str, str] = {
 
 #: Keywords of the solvers; "auto" chooses by the weights.
 SOLVERS: tuple[str, ...] = ("auto", *REGISTRY)
+
+
+def _choose_solver(problem: OWAProblem) -> str:
+    """What "auto" stands for."""
+    if problem.costs.convex:
+        return "newton"
+    return "dca" if isinstance(problem.costs, GroupedCosts) else "branch-and-bound"
 
 
 def _load(name: str) -> Solver:
@@ -69,7 +77,8 @@ def solve(
         The problem.
     solver : str, default="auto"
         One of :data:`SOLVERS`. "auto" is "newton" for non-decreasing weights and
-        "branch-and-bound", to global optimality, for all others; "dca" finds a local solution for
+        "branch-and-bound", to global optimality, for all others ("dca" where groups are ranked
+        apart); "dca" finds a local solution for
         them, with a bound on the global optimum. "assignment", "ogryczak-tamir",
         "assignment-dual" (non-decreasing weights) and "miqp" (any weights, a few dozen samples)
         are the paper's models, solved by the back-end ``options["backend"]``.
@@ -110,7 +119,7 @@ def solve(
         raise ValueError(f"time_limit must be positive or None, got {time_limit!r}.")
     name = solver
     if solver == "auto":
-        name = "newton" if problem.costs.convex else "branch-and-bound"
+        name = _choose_solver(problem)
     chosen = _load(name)
     chosen.check(name, problem)
     settings = Settings(

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.problem import OWAProblem, RankCosts
+from owasvm.grouping import GroupedCosts, assign_costs
+from owasvm.problem import OWAProblem
 from owasvm.samples import Samples
 from owasvm.solvers.contract import Settings, Solver
 
@@ -22,21 +23,24 @@ def compile_for(problem: OWAProblem, solver: Solver) -> None:
         return
     costs = problem.costs
     weighted = costs.sample_weight is not None
-    case = (solver, problem.samples.layout, costs.convex, weighted, problem.loss)
-    if case not in _met:
-        _met.add(case)
-        _meet(solver, problem.samples.make_tiny(_draw()), costs.convex, weighted, problem.loss)
+    ranks = "class" if isinstance(costs, GroupedCosts) else "all"
+    case = (costs.convex, weighted, problem.loss, ranks)
+    if (solver, problem.samples.layout, *case) not in _met:
+        _met.add((solver, problem.samples.layout, *case))
+        _meet(solver, problem.samples.make_tiny(_draw()), *case)
 
 
 def _draw() -> FloatArray:
     return np.random.default_rng(0).normal(size=(12, 2))
 
 
-def _meet(solver: Solver, samples: Samples, convex: bool, weighted: bool, loss: str) -> None:
+def _meet(
+    solver: Solver, samples: Samples, convex: bool, weighted: bool, loss: str, ranks: str
+) -> None:
     noise = np.random.default_rng(1).normal(size=12)
     y = np.where(_draw()[:, 0] + noise > 0.0, 1.0, -1.0)
     y[:2] = -1.0, 1.0
     mass = np.full(12, 2.0) if weighted else None
-    costs = RankCosts(12, "quadratic", 0.2 if convex else 0.8, 1.0, mass)
+    costs = assign_costs(y, "quadratic", 0.2 if convex else 0.8, 1.0, mass, ranks=ranks)
     problem = OWAProblem(y, costs, samples=samples, loss=loss)
     solver.solve(problem, Settings(options=solver.tiny_options()))

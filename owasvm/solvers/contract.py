@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from owasvm.grouping import GroupedCosts
 from owasvm.problem import OWAProblem
 from owasvm.samples import OnDemandSamples
 from owasvm.solution import Solution
@@ -88,6 +89,8 @@ class Solver:
         Takes samples that are not in memory.
     needs_gram : bool, default=False
         Needs all kernel values at once: takes no samples that compute them on demand.
+    takes_groups : bool, default=False
+        Takes costs of groups that are ranked apart (``ranks="class"``).
     """
 
     solve: Callable[[OWAProblem, Settings], Solution]
@@ -100,6 +103,7 @@ class Solver:
     convex_losses: tuple[str, ...] = ()
     takes_partitions: bool = False
     needs_gram: bool = False
+    takes_groups: bool = False
 
     def read_options(self, name: str, given: Mapping[str, Any] | None) -> Any:
         """The options as an object; an error that names what exists for one that does not."""
@@ -131,6 +135,12 @@ class Solver:
             raise ValueError(
                 f"solver={name!r} takes no sample_weight or class_weight: its rank weights are "
                 "one number per rank. Use solver='auto', or repeat the rows."
+            )
+        if not self.takes_groups and isinstance(problem.costs, GroupedCosts):
+            able = "'auto' or 'newton'" if convex else "'auto' or 'dca', whose bound is global"
+            raise ValueError(
+                f"solver={name!r} ranks all samples together and takes no ranks='class'. Use "
+                f"solver={able}, or ranks='all'."
             )
         accepted = problem.loss in self.losses or (
             convex and (problem.loss in self.convex_losses or "*" in self.convex_losses)

@@ -149,5 +149,10 @@ def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool
 
 
 SOLVER = Solver(
-    solve, needs_convex=True, compiles=True, convex_losses=("*",), takes_partitions=True
+    solve,
+    needs_convex=True,
+    compiles=True,
+    convex_losses=("*",),
+    takes_partitions=True,
+    takes_groups=True,
 )

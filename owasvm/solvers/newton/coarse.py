@@ -8,12 +8,16 @@ ranks ask for.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from owasvm.grouping import GroupedCosts, parts_of
 from owasvm.losses import RankedLoss
-from owasvm.problem import OWAProblem, PlainCosts
+from owasvm.problem import Costs, OWAProblem, PlainCosts
 from owasvm.samples import Vector
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton.core import ConvexTask, Iterate, cold_start, minimise
+
+IntArray = NDArray[np.int64]
 
 __all__ = ["start_on_share"]
 
@@ -57,10 +61,7 @@ def start_on_share(
         return None
     if n_samples < max(_WORTH_A_SHARE, _ROWS_PER_FEATURE * features.shape[1]):
         return None
-    ends = np.linspace(0, n_samples, n_samples // _SHARE + 1).astype(np.int64)
-    costs = PlainCosts(np.add.reduceat(problem.costs.by_rank(), ends[:-1]))
-    drawn = np.random.default_rng(0).permutation(n_samples)[: costs.n_samples]
-    drawn.sort()
+    costs, drawn = _draw_share(problem.costs)
     y = problem.y[drawn]
     if y.min() == y.max():
         return None
@@ -70,6 +71,25 @@ def start_on_share(
     )
     found = minimise(small, cold_start(small), _ACCURACY, max_iter, clock)
     return _spread(task, loss, found, y.size / n_samples)
+
+
+def _draw_share(costs: Costs) -> tuple[Costs, IntArray]:
+    """Some samples of each group, each with the costs of as many ranks as it stands for."""
+    rng = np.random.default_rng(0)
+    parts, drawn, begin = [], [], 0
+    for group, part in parts_of(costs):
+        size = max(group.size // _SHARE, 1)
+        starts = np.linspace(0, group.size, size + 1).astype(np.int64)[:-1]
+        kept = rng.permutation(group.size)[:size]
+        kept.sort()
+        parts.append(
+            (np.arange(begin, begin + size), PlainCosts(np.add.reduceat(part.by_rank(), starts)))
+        )
+        drawn.append(group[kept])
+        begin += size
+    if len(parts) == 1:
+        return parts[0][1], drawn[0]
+    return GroupedCosts(parts, costs.C), np.concatenate(drawn)
 
 
 def _spread(task: ConvexTask, loss: RankedLoss, found: Iterate, share: float) -> Iterate:

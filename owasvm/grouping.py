@@ -1,0 +1,153 @@
+r"""Whose deviations are ranked together: all of them, or those of each class apart.
+
+.. math:: \Phi(u) = \sum_g \sum_k c^g_k\, \varphi(u_g)_{(k)},
+
+with :math:`u_g` the slacks of group g and :math:`c^g` the costs of a group of its size. A sample's
+rank, and so its cost, depends on its own group alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from owasvm.costs import Costs, RankCosts
+from owasvm.weights import Quantifier
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+__all__ = ["RANKS", "GroupedCosts", "assign_costs", "parts_of"]
+
+#: What deviations can be ranked among.
+RANKS: tuple[str, ...] = ("all", "class")
+
+
+class GroupedCosts:
+    """Costs of groups of samples that are ranked apart.
+
+    Parameters
+    ----------
+    parts : sequence of tuple (ndarray, Costs)
+        The samples of each group, ascending, and their costs. Together every sample exactly once;
+        sample weights in all groups or in none.
+    C : float
+        Factor of the loss.
+    """
+
+    def __init__(self, parts: Sequence[tuple[IntArray, Costs]], C: float) -> None:
+        self.parts = tuple(parts)
+        self.C = C
+        self.n_samples = sum(index.size for index, _ in self.parts)
+        self.convex = all(part.convex for _, part in self.parts)
+        self.total = sum(part.total for _, part in self.parts)
+        self.sample_weight: FloatArray | None = None
+        self._group = np.empty(self.n_samples, dtype=np.int64)
+        self._place = np.empty(self.n_samples, dtype=np.int64)
+        for number, (index, part) in enumerate(self.parts):
+            self._group[index] = number
+            self._place[index] = np.arange(index.size)
+            if part.sample_weight is not None:
+                if self.sample_weight is None:
+                    self.sample_weight = np.ones(self.n_samples)
+                self.sample_weight[index] = part.sample_weight
+
+    def by_rank(self) -> FloatArray:
+        raise ValueError(
+            "Deviations are ranked within groups, so there is not one cost per rank of all "
+            "samples: ask the parts."
+        )
+
+    def in_order(self, order: IntArray) -> FloatArray:
+        charged = np.empty(order.size)
+        group = self._group[order]
+        for number, (_, part) in enumerate(self.parts):
+            own = group == number
+            charged[own] = part.in_order(self._place[order[own]])
+        return charged
+
+    def largest_first(self, order: IntArray) -> FloatArray:
+        charged = np.empty(order.size)
+        group = self._group[order]
+        for number, (_, part) in enumerate(self.parts):
+            own = group == number
+            charged[own] = part.largest_first(self._place[order[own]])
+        return charged
+
+    def largest_sum(self, number: int) -> float:
+        return sum(part.largest_sum(min(number, index.size)) for index, part in self.parts)
+
+    def excess(self, dual: FloatArray) -> float:
+        return max(part.excess(dual[index]) for index, part in self.parts)
+
+    def without_weights(self) -> tuple[Costs, IntArray]:
+        copies, parts, begin = [], [], 0
+        for index, part in self.parts:
+            plain, own = part.without_weights()
+            copies.append(index[own])
+            parts.append((np.arange(begin, begin + own.size), plain))
+            begin += own.size
+        return GroupedCosts(parts, self.C), np.concatenate(copies)
+
+
+def assign_costs(
+    y: FloatArray,
+    weights: str | Quantifier | ArrayLike = "basic",
+    alpha: float | None = 0.6,
+    C: float = 1.0,
+    sample_weight: FloatArray | None = None,
+    *,
+    ranks: str = "all",
+) -> Costs:
+    """``C * weights`` by the rank of the deviations among all samples, or within classes.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels -1.0 and +1.0.
+    weights, alpha, C, sample_weight
+        See :func:`owasvm.costs.RankCosts`. Weights given as an array have no meaning within
+        classes, whose sizes differ.
+    ranks : {"all", "class"}, default="all"
+        ``"class"``: the deviations of each class are ranked apart, with the weights that the
+        family has for the size of the class, of mean 1 within each.
+
+    Returns
+    -------
+    costs : Costs
+        With ``ranks="class"`` a :class:`GroupedCosts`, first the part of the class -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from owasvm.grouping import assign_costs
+    >>> y = np.array([-1.0, 1.0, -1.0, -1.0, -1.0, 1.0])
+    >>> costs = assign_costs(y, "superquantile", 0.5, ranks="class")
+    >>> [part.ascending.tolist() for _, part in costs.parts]
+    [[0.0, 0.0, 2.0, 2.0], [0.0, 2.0]]
+    """
+    if ranks not in RANKS:
+        raise ValueError(f"ranks must be one of {', '.join(map(repr, RANKS))}; got {ranks!r}.")
+    if ranks == "all":
+        return RankCosts(y.size, weights, alpha, C, sample_weight)
+    if not (isinstance(weights, str) or callable(weights)):
+        raise ValueError(
+            f"ranks={ranks!r} cannot be combined with weights given as an array (here of length "
+            f"{np.size(weights)}): every class needs weights for its own size. Use a named family "
+            "or a callable quantifier, or ranks='all'."
+        )
+    parts = []
+    for index in (np.flatnonzero(y < 0.0), np.flatnonzero(y > 0.0)):
+        mass = None if sample_weight is None else sample_weight[index]
+        if index.size:
+            parts.append((index, RankCosts(index.size, weights, alpha, C, mass)))
+    return GroupedCosts(parts, float(C))
+
+
+def parts_of(costs: Costs) -> Sequence[tuple[IntArray, Costs]]:
+    """The groups of samples that are ranked apart, with their costs: one of all, or several."""
+    if isinstance(costs, GroupedCosts):
+        return costs.parts
+    return [(np.arange(costs.n_samples), costs)]

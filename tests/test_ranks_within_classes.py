@@ -1,0 +1,429 @@
+"""Deviations ranked within each class: ``ranks="class"``."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+
+from owasvm import OWASVC, LinearOWASVC, TwoStepOWASVC
+from owasvm.certificate import certificate
+from owasvm.costs import OwnCosts, RankCosts
+from owasvm.grouping import GroupedCosts, assign_costs, parts_of
+from owasvm.intercept import best_intercept
+from owasvm.losses import LOSSES, GroupedRankedLoss, ProxPoint, RankedLoss, make_loss
+from owasvm.path import fit_path
+from owasvm.persistence import load, save
+from owasvm.problem import OWAProblem
+from owasvm.solvers import solve
+from owasvm.weights import owa_weights
+from tests.oracles import Groups, cvxpy_owa_svm, dotsort_prox, psd_factor, replicated
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+FAMILIES = [
+    ("uniform", None),
+    ("basic", 0.6),
+    ("basic", 0.2),
+    ("quadratic", 0.2),
+    ("exponential", 0.8),
+    ("superquantile", 0.3),
+    ("max-entropy", 0.8),
+]
+POWERS = {"hinge": 1, "squared_hinge": 2}
+
+
+def by_class(y: FloatArray, family: str, alpha: float | None) -> Groups:
+    """The samples of each class and their weights, as an oracle takes them."""
+    indices = [np.flatnonzero(y < 0), np.flatnonzero(y > 0)]
+    return [(index, owa_weights(index.size, family, alpha)) for index in indices]
+
+
+def draw_samples(seed: int) -> tuple[FloatArray, FloatArray]:
+    """Few samples, with ties; balanced, imbalanced, or one sample in a class."""
+    rng = np.random.default_rng(seed)
+    n_samples = int(rng.integers(6, 30))
+    X = rng.normal(size=(n_samples, int(rng.integers(1, 5)))).round(int(rng.integers(0, 3)))
+    y = np.where(rng.random(n_samples) < rng.choice([0.5, 0.2, 0.0]), 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    return X, y
+
+
+def gaussian(X: FloatArray, gamma: float) -> FloatArray:
+    return np.exp(-gamma * ((X[:, None] - X) ** 2).sum(axis=-1))
+
+
+@pytest.mark.parametrize("seed", range(56))
+def test_equals_cvxpy(seed: int) -> None:
+    X, y = draw_samples(seed)
+    rng = np.random.default_rng(seed)
+    family, alpha = FAMILIES[seed % len(FAMILIES)]
+    loss = ["hinge", "squared_hinge"][seed % 2]
+    C = 10.0 ** rng.integers(-2, 3)
+    counts = rng.integers(1, 4, size=y.size) if seed % 3 == 0 else np.ones(y.size, dtype=int)
+    parameters = {"C": C, "weights": family, "alpha": alpha, "loss": loss, "ranks": "class"}
+    if seed % 4 < 2:
+        features = X
+        model = LinearOWASVC(**parameters).fit(X, y, sample_weight=counts)
+    else:
+        features = psd_factor(gaussian(X, 0.5))
+        model = OWASVC(gamma=0.5, **parameters).fit(X, y, sample_weight=counts)
+    rows, signs = replicated(features, y, counts)
+    oracle = cvxpy_owa_svm(
+        rows, signs, by_class(signs, family, alpha), C, target_gap=1e-7, power=POWERS[loss]
+    )
+    assert model.status_ == "optimal"
+    scale = max(1.0, oracle.objective)
+    assert model.objective_ >= oracle.lower_bound - 1e-9 * scale
+    assert model.objective_ <= oracle.objective + 1e-6 * scale
+    assert model.lower_bound_ <= oracle.objective + 1e-12 * scale
+
+
+@pytest.mark.parametrize("estimator", [OWASVC, LinearOWASVC, TwoStepOWASVC])
+def test_uniform_weights_know_no_ranks(estimator: type) -> None:
+    X, y = make_moons(80, noise=0.3, random_state=0)
+    y[:20] = 0
+    one, other = (
+        estimator(C=2.0, weights="uniform", ranks=ranks).fit(X, y) for ranks in ("all", "class")
+    )
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-3)
+
+
+def test_weights_by_class() -> None:
+    X, y = make_moons(50, noise=0.3, random_state=0)
+    X, y = X[y.argsort()][:37], np.sort(y)[:37]
+    model = OWASVC(C=3.0, weights="superquantile", alpha=0.5, ranks="class").fit(X, y)
+    assert [weights.size for weights in model.owa_weights_] == [25, 12]
+    assert [weights.mean() for weights in model.owa_weights_] == pytest.approx([1.0, 1.0])
+    deviations = np.maximum(0.0, 1.0 - np.where(y == 1, 1, -1) * model.decision_function(X))
+    squared = float(
+        model.dual_coef_[0] @ gaussian(model.support_vectors_, model.gamma_) @ model.dual_coef_[0]
+    )
+    loss = sum(
+        weights @ np.sort(deviations[y == label])
+        for weights, label in zip(model.owa_weights_, model.classes_, strict=True)
+    )
+    assert model.objective_ == pytest.approx(0.5 * squared + 3.0 * loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [OWASVC, LinearOWASVC])
+def test_several_classes_one_against_the_rest(estimator: type) -> None:
+    X, y = make_blobs([20, 40, 15], centers=[[0, 0], [1, 1], [2, 0]], random_state=0)
+    parameters = {"weights": "basic", "alpha": 0.4, "ranks": "class"}
+    model = estimator(**parameters).fit(X, y)
+    assert len(model.owa_weights_) == 3
+    for label in range(3):
+        one = estimator(**parameters).fit(X, y == label)
+        assert model.objective_[label] == pytest.approx(one.objective_, rel=1e-6)
+        sizes = [weights.size for weights in model.owa_weights_[label]]
+        assert sizes == [np.sum(y != label), np.sum(y == label)]
+    two_step = TwoStepOWASVC(**parameters).fit(X, y)
+    one = TwoStepOWASVC(**parameters).fit(X, y == 2)
+    assert two_step.objective_[2] == pytest.approx(one.objective_, rel=1e-9)
+
+
+def test_several_classes_with_convex_and_other_problems() -> None:
+    """Of a lonely sample every weight is convex, of the rest it is not."""
+    X, y = make_blobs([12, 1, 11], centers=[[0, 0], [1, 1], [2, 0]], random_state=0)
+    model = TwoStepOWASVC(weights="trimmed", alpha=0.2, ranks="class").fit(X, y)
+    assert not model.convex_
+
+
+@pytest.mark.parametrize("estimator", [OWASVC, LinearOWASVC, TwoStepOWASVC])
+def test_sample_weights_are_copies(estimator: type) -> None:
+    X, y = make_moons(40, noise=0.3, random_state=1)
+    counts = np.random.default_rng(0).integers(0, 4, size=40)
+    rows = np.repeat(np.arange(40), counts)
+    parameters = {"weights": "basic", "alpha": 0.3, "ranks": "class"}
+    if estimator is not LinearOWASVC:
+        parameters["gamma"] = 1.0
+    weighted = estimator(**parameters).fit(X, y, sample_weight=counts)
+    copied = estimator(**parameters).fit(X[rows], y[rows])
+    assert weighted.objective_ == pytest.approx(copied.objective_, rel=1e-6)
+    totals = [weights.sum() for weights in weighted.owa_weights_]
+    assert totals == pytest.approx([counts[y == label].sum() for label in (0, 1)])
+
+
+def test_balanced_classes() -> None:
+    X, y = make_moons(60, noise=0.3, random_state=1)
+    X, y = X[y.argsort()][:40], np.sort(y)[:40]
+    parameters = {"weights": "superquantile", "alpha": 0.3, "ranks": "class"}
+    model = LinearOWASVC(class_weight="balanced", **parameters).fit(X, y)
+    signs = np.where(y == 1, 1.0, -1.0)
+    groups = [
+        (index, weights * 20.0 / index.size)
+        for index, weights in by_class(signs, "superquantile", 0.3)
+    ]
+    oracle = cvxpy_owa_svm(X, signs, groups, 1.0)
+    assert model.objective_ == pytest.approx(oracle.objective, rel=1e-6)
+
+
+class TestTwoStep:
+    def test_ranks_of_each_class(self) -> None:
+        X, y = make_moons(50, noise=0.3, random_state=0)
+        X, y = X[y.argsort()][:40], np.sort(y)[:40]
+        model = TwoStepOWASVC(weights="exponential", alpha=2.0, ranks="class").fit(X, y)
+        values = 1.0 - np.where(y == 1, 1, -1) * model.first_step_.decision_function(X)
+        for label in (0, 1):
+            own = y == label
+            expected = owa_weights(own.sum(), "exponential", 2.0)
+            ranked = model.rank_weights_[own][np.argsort(values[own], kind="stable")]
+            assert ranked.sum() == pytest.approx(own.sum())
+            assert ranked[-1] == pytest.approx(expected[-1])
+        exact = OWASVC(weights="exponential", alpha=2.0, ranks="class").fit(X, y)
+        assert model.objective_ >= exact.lower_bound_
+
+    @pytest.mark.parametrize("order", ["lof", "spread"])
+    def test_induced_orders(self, order: str) -> None:
+        X, y = make_moons(40, noise=0.3, random_state=0)
+        model = TwoStepOWASVC(weights="trimmed", alpha=0.25, ranks="class", order=order).fit(X, y)
+        assert [np.sum(model.rank_weights_[y == label] == 0) for label in (0, 1)] == [5, 5]
+
+
+class TestErrors:
+    @pytest.mark.parametrize("estimator", [OWASVC, LinearOWASVC, TwoStepOWASVC])
+    def test_weights_as_an_array(self, estimator: type) -> None:
+        X, y = make_moons(20, noise=0.3, random_state=0)
+        with pytest.raises(ValueError, match=r"ranks='class' cannot .* length 20.*named family"):
+            estimator(weights=np.ones(20), ranks="class").fit(X, y)
+
+    @pytest.mark.parametrize("estimator", [OWASVC, LinearOWASVC, TwoStepOWASVC])
+    def test_unknown_ranks(self, estimator: type) -> None:
+        X, y = make_moons(20, noise=0.3, random_state=0)
+        with pytest.raises(ValueError, match=r"'ranks' parameter .*'all'"):
+            estimator(ranks="classes").fit(X, y)
+        with pytest.raises(ValueError, match="ranks must be one of 'all', 'class'; got 'groups'"):
+            assign_costs(np.array([1.0, -1.0]), ranks="groups")
+
+    @pytest.mark.parametrize("solver", ["assignment", "ogryczak-tamir", "assignment-dual", "miqp"])
+    def test_models_of_the_paper(self, solver: str) -> None:
+        X, y = make_moons(20, noise=0.3, random_state=0)
+        with pytest.raises(ValueError, match=r"ranks='class'.*'auto' or 'newton'.*ranks='all'"):
+            OWASVC(solver=solver, ranks="class").fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [OWASVC, LinearOWASVC, TwoStepOWASVC])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_save_clone_pickle(estimator: type, n_classes: int, tmp_path) -> None:
+    X, y = make_blobs(40, centers=n_classes, cluster_std=3.0, random_state=0)
+    model = estimator(weights="superquantile", alpha=0.4, ranks="class").fit(X, y)
+    assert clone(model).ranks == "class"
+    save(model, tmp_path / "model.skops")
+    for other in (load(tmp_path / "model.skops"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
+        assert other.ranks == "class"
+        one, two = model.owa_weights_[-1], other.owa_weights_[-1]
+        np.testing.assert_array_equal(np.hstack(one), np.hstack(two))
+
+
+def test_path() -> None:
+    X, y = make_moons(60, noise=0.3, random_state=2)
+    X, y = X[y.argsort()][:45], np.sort(y)[:45]
+    path = fit_path(X, y, Cs=[0.1, 1.0, 10.0], alphas=[0.3, 0.8], gamma=1.0, ranks="class")
+    assert path.gaps.max() <= 1e-6
+    for i, alpha in enumerate([0.3, 0.8]):
+        for j, C in enumerate([0.1, 1.0, 10.0]):
+            model = OWASVC(C=C, alpha=alpha, gamma=1.0, ranks="class").fit(X, y)
+            assert path.objectives[i, j] == pytest.approx(model.objective_, rel=2e-6)
+
+
+def test_warm_start() -> None:
+    X, y = make_moons(60, noise=0.3, random_state=2)
+    model = OWASVC(ranks="class", warm_start=True).fit(X, y)
+    model.set_params(C=2.0).fit(X, y)
+    assert model.objective_ == pytest.approx(
+        OWASVC(C=2.0, ranks="class").fit(X, y).objective_, rel=2e-6
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_certificate_never_above_the_optimum(loss: str) -> None:
+    X, y = draw_samples(3)
+    rng = np.random.default_rng(0)
+    oracle = cvxpy_owa_svm(X, y, by_class(y, "basic", 0.5), 2.0, power=POWERS[loss])
+    request = {"alpha": 0.5, "loss": loss, "ranks": "class"}
+    for _ in range(50):
+        dual = rng.exponential(size=y.size) * rng.integers(0, 2, size=y.size) * 5.0
+        found = certificate(X, y, "basic", 2.0, dual, rng.normal(), **request)
+        assert found.lower_bound <= oracle.objective <= found.objective + 1e-9
+    found = certificate(X, y, "basic", 2.0, oracle.alpha, oracle.intercept, **request)
+    assert found.gap <= 1e-6
+    model = LinearOWASVC(C=2.0, weights="basic", alpha=0.5, loss=loss, ranks="class").fit(X, y)
+    dual = np.zeros(y.size)
+    dual[model.support_] = model.dual_coef_[0]
+    found = certificate(X, y, "basic", 2.0, dual, model.intercept_[0], **request)
+    assert found.gap <= 2e-6
+    assert found.objective == pytest.approx(model.objective_, rel=1e-6)
+
+
+class TestGroupedLoss:
+    """What the loss of groups does, against the definition and the groups one by one."""
+
+    def draw(self, seed: int, kind: str) -> tuple[GroupedCosts, RankedLoss, FloatArray, Groups]:
+        rng = np.random.default_rng(seed)
+        n_samples = int(rng.integers(2, 14))
+        y = np.where(rng.random(n_samples) < 0.4, 1.0, -1.0)
+        y[:2] = 1.0, -1.0
+        family, alpha = FAMILIES[int(rng.integers(len(FAMILIES)))]
+        costs = assign_costs(y, family, alpha, 2.0, ranks="class")
+        assert isinstance(costs, GroupedCosts)
+        slack = rng.normal(0.5, 1.0, size=n_samples).round(int(rng.integers(1, 4)))
+        return costs, make_loss(kind, costs), slack, by_class(y, family, alpha)
+
+    @settings(max_examples=15, deadline=None)
+    @given(st.integers(0, 2**32 - 1), st.sampled_from(list(LOSSES)))
+    def test_prox_against_cvxpy(self, seed: int, kind: str) -> None:
+        _, loss, v, groups = self.draw(seed, kind)
+        point = ProxPoint(v.size)
+        loss.prox(v, 1.5, point)
+        for index, weights in groups:
+            expected = dotsort_prox(v[index], 2.0 * weights, 1.0 / 1.5, power=POWERS[kind])
+            np.testing.assert_allclose(point.prox[index], expected, atol=2e-5)
+        np.testing.assert_allclose(point.dual, 1.5 * (v - point.prox), atol=1e-12)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 2**32 - 1), st.sampled_from(list(LOSSES)))
+    def test_duality(self, seed: int, kind: str) -> None:
+        _, loss, slack, groups = self.draw(seed, kind)
+        power = POWERS[kind]
+        expected = sum(
+            2.0 * weights @ np.sort(np.maximum(slack[index], 0.0)) ** power
+            for index, weights in groups
+        )
+        assert loss.value(slack) == pytest.approx(expected, rel=1e-12)
+        point = ProxPoint(slack.size)
+        loss.prox(slack, 0.7, point)
+        for dual, where in ((loss.subgradient(slack), slack), (point.dual, point.prox)):
+            # In the dual set of every group, and Fenchel-Young holds with equality.
+            for index, weights in groups if power == 1 else []:
+                totals = np.cumsum(np.sort(dual[index])[::-1])
+                bounds = np.cumsum(2.0 * weights[::-1])
+                assert np.all(totals <= bounds * (1.0 + 1e-12) + 1e-12)
+            assert loss.excess(np.maximum(dual, 0.0)) <= 1.0 + 1e-12
+            young = loss.value(where) + loss.conjugate(dual)
+            assert dual @ where == pytest.approx(young, rel=1e-9, abs=1e-9)
+        loss.prox(slack, 0.7, point)
+        assert loss.conjugate_at(point) == pytest.approx(loss.conjugate(point.dual), abs=1e-9)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 2**32 - 1))
+    def test_excess_is_the_worst_of_the_groups(self, seed: int) -> None:
+        costs, loss, slack, groups = self.draw(seed, "hinge")
+        dual = np.abs(slack)
+        worst = max(RankCosts(i.size, w, None, 2.0).excess(dual[i]) for i, w in groups)
+        assert loss.excess(dual) == costs.excess(dual) == pytest.approx(worst, rel=1e-12)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 2**32 - 1), st.sampled_from(list(LOSSES)))
+    def test_rounding_covers_errors_of_the_slacks(self, seed: int, kind: str) -> None:
+        _, loss, slack, _ = self.draw(seed, kind)
+        rng = np.random.default_rng(seed)
+        error = 0.1 * rng.random(slack.size)
+        value = loss.value(slack)
+        allowed = loss.rounding(slack, error, value)
+        for _ in range(5):
+            moved = slack + rng.uniform(-1.0, 1.0, size=slack.size) * error
+            assert abs(loss.value(moved) - value) <= allowed
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.integers(0, 2**32 - 1), st.sampled_from(list(LOSSES)))
+    def test_best_constant(self, seed: int, kind: str) -> None:
+        X, y = draw_samples(seed)
+        family, alpha = FAMILIES[seed % len(FAMILIES)]
+        costs = assign_costs(y, family, alpha, 1.0, ranks="class")
+        problem = OWAProblem(y, costs, features=X, loss=kind)
+        _, value = problem.constant_classifier
+        loss = problem.ranked_loss()
+        trials = [loss.value(1.0 - y * b) for b in np.linspace(-1.5, 1.5, 301)]
+        best = best_intercept(np.zeros(y.size), y, costs, loss=loss)
+        assert value == pytest.approx(loss.value(1.0 - y * best), rel=1e-9)
+        assert value <= min(trials) + 1e-12
+
+    def test_any_groups(self) -> None:
+        """Groups that both classes share have parabolas of their own."""
+        rng = np.random.default_rng(0)
+        y = np.where(rng.random(30) < 0.3, 1.0, -1.0)
+        groups = np.split(rng.permutation(30), [4, 17])
+        parts = [
+            (np.sort(g), RankCosts(g.size, "basic", 0.3, 1.0 + k)) for k, g in enumerate(groups)
+        ]
+        costs = GroupedCosts(parts, 1.0)
+        X = rng.normal(size=(30, 2))
+        for kind, power in POWERS.items():
+            problem = OWAProblem(y, costs, features=X, loss=kind)
+            _, value = problem.constant_classifier
+            loss = problem.ranked_loss()
+            best = best_intercept(np.zeros(30), y, costs, loss=loss)
+            assert value == pytest.approx(loss.value(1.0 - y * best), rel=1e-9)
+            oracle = cvxpy_owa_svm(X, y, [(i, p.ascending) for i, p in parts], 1.0, power=power)
+            assert solve(problem).objective == pytest.approx(oracle.objective, rel=1e-6)
+
+
+class TestGroupedCosts:
+    def costs(self) -> GroupedCosts:
+        y = np.array([-1.0, 1.0, -1.0, -1.0, -1.0, 1.0])
+        found = assign_costs(y, "superquantile", 0.5, 3.0, ranks="class")
+        assert isinstance(found, GroupedCosts)
+        return found
+
+    def test_orders(self) -> None:
+        costs = self.costs()
+        assert (costs.n_samples, costs.C, costs.total, costs.convex) == (6, 3.0, 18.0, True)
+        order = np.array([5, 0, 3, 1, 2, 4])
+        np.testing.assert_allclose(costs.in_order(order), [0, 0, 0, 6, 6, 6])
+        np.testing.assert_allclose(costs.largest_first(order[::-1]), [6, 6, 6, 0, 0, 0])
+        np.testing.assert_allclose(costs.largest_first(np.array([3, 5])), [6, 6])
+        assert costs.largest_sum(1) >= 6.0
+        assert costs.largest_sum(6) == pytest.approx(18.0)
+        with pytest.raises(ValueError, match="within groups"):
+            costs.by_rank()
+
+    def test_parts(self) -> None:
+        assert [index.tolist() for index, _ in parts_of(self.costs())] == [[0, 2, 3, 4], [1, 5]]
+        own = OwnCosts(np.array([1.0, 2.0]))
+        [(index, part)] = parts_of(own)
+        assert index.tolist() == [0, 1]
+        assert part is own
+
+    def test_copies(self) -> None:
+        # The copies of a group stand in the proportions of its own weights.
+        y = np.array([-1.0, 1.0, -1.0])
+        mass = np.array([2.0, 3.0, 1.0])
+        costs = assign_costs(y, "trimmed", 0.4, 1.0, mass, ranks="class")
+        assert costs.sample_weight is not None
+        np.testing.assert_array_equal(costs.sample_weight, mass)
+        plain, index = costs.without_weights()
+        assert index.tolist() == [0, 0, 2, 1]
+        assert plain.sample_weight is None
+        assert plain.total == pytest.approx(costs.total)
+        assert isinstance(make_loss("hinge", plain), GroupedRankedLoss)
+
+
+def test_kernel_values_on_demand_and_many_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=600) > 2.0, 1.0, -1.0)
+    parameters = {"C": 5.0, "weights": "superquantile", "alpha": 0.4, "ranks": "class"}
+    whole = OWASVC(**parameters).fit(X, y)
+    pieces = OWASVC(cache_size=0.5, **parameters).fit(X, y)
+    assert pieces.objective_ == pytest.approx(whole.objective_, rel=2e-6)
+
+
+def test_coarse_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share of each group, for as many rows as make it pay."""
+    from owasvm.solvers.newton import coarse
+
+    monkeypatch.setattr(coarse, "_WORTH_A_SHARE", 500)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2))
+    y = np.where(X[:, 0] + rng.normal(size=1000) > 1.5, 1.0, -1.0)
+    model = LinearOWASVC(weights="basic", alpha=0.5, ranks="class").fit(X, y)
+    assert model.status_ == "optimal"
+    kernel = OWASVC(kernel="linear", weights="basic", alpha=0.5, ranks="class").fit(X, y)
+    assert model.objective_ == pytest.approx(kernel.objective_, rel=2e-6)
