@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import permutations
+from itertools import pairwise, permutations, product
 
 import clarabel
 import cvxpy as cp
@@ -366,24 +366,27 @@ def _settings(tolerance: float) -> clarabel.DefaultSettings:
     return settings
 
 
-def _order_constraints(order: Sequence[int], n_samples: int) -> FloatArray:
+def _order_constraints(orders: Sequence[Sequence[int]], n_samples: int) -> FloatArray:
     """Rows ``G`` with ``G xi <= 0`` for ``0 <= xi[order[0]] <= xi[order[1]] <= ...``."""
     rows = np.zeros((n_samples, n_samples))
-    rows[0, order[0]] = -1.0
-    for rank in range(1, n_samples):
-        rows[rank, order[rank - 1]] = 1.0
-        rows[rank, order[rank]] = -1.0
+    for order in orders:
+        rows[order[0], order[0]] = -1.0
+        for low, high in pairwise(order):
+            rows[high, low] = 1.0
+            rows[high, high] = -1.0
     return rows
 
 
 def enumerate_owa_svm(
     features: ArrayLike,
     y: ArrayLike,
-    weights: ArrayLike,
+    weights: ArrayLike | Groups,
     C: float,
     tolerance: float = 1e-11,
 ) -> OracleSolution:
     """Global optimum for any non-negative weights, by all n! orders of the deviations (n <= 6).
+
+    A list of pairs, indices and weights, in place of `weights` ranks groups of samples apart.
 
     For each order a QP in ``(w, b, xi)`` with ``xi >= 1 - y f`` and
     ``0 <= xi[order[0]] <= xi[order[1]] <= ...``. Its ``xi`` may exceed the hinge deviations, which
@@ -393,8 +396,10 @@ def enumerate_owa_svm(
     """
     features = np.asarray(features, dtype=float)
     y = np.asarray(y, dtype=float)
-    weights = np.asarray(weights, dtype=float)
     n_samples, n_features = features.shape
+    groups = weights
+    if not isinstance(groups, list):
+        groups = [(np.arange(n_samples), np.asarray(weights, dtype=float))]
     if n_samples > 6:
         raise ValueError(f"enumeration is for at most 6 samples, got {n_samples}")
     n_variables = n_features + 1 + n_samples
@@ -409,18 +414,21 @@ def enumerate_owa_svm(
     settings = _settings(tolerance)
     best: tuple[float, FloatArray] = (np.inf, np.zeros(n_features + 1))
     lower_bound = np.inf
-    for order in permutations(range(n_samples)):
+    for orders in product(*(permutations(index.tolist()) for index, _ in groups)):
         linear = np.zeros(n_variables)
-        linear[n_features + 1 + np.array(order)] = C * weights
+        for order, (_, own) in zip(orders, groups, strict=True):
+            linear[n_features + 1 + np.array(order)] = C * own
         rows = np.vstack(
-            [hinge_rows, np.hstack([order_padding, _order_constraints(order, n_samples)])]
+            [hinge_rows, np.hstack([order_padding, _order_constraints(orders, n_samples)])]
         )
         solver = clarabel.DefaultSolver(
             quadratic, linear, sp.csc_matrix(rows), right_side, cones, settings
         )
         solution = solver.solve()
         point = np.array(solution.x)[: n_features + 1]
-        value = primal_objective(features, y, weights, C, point[:-1], float(point[-1]))
+        deviations = np.maximum(0.0, 1.0 - y * (features @ point[:-1] + point[-1]))
+        loss = C * sum(owa_value(deviations[index], own) for index, own in groups)
+        value = float(point[:-1] @ point[:-1] / 2 + loss)
         lower_bound = min(lower_bound, solution.obj_val_dual)
         if value < best[0]:
             best = (value, point)

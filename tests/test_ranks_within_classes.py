@@ -21,7 +21,14 @@ from owasvm.persistence import load, save
 from owasvm.problem import OWAProblem
 from owasvm.solvers import solve
 from owasvm.weights import owa_weights
-from tests.oracles import Groups, cvxpy_owa_svm, dotsort_prox, psd_factor, replicated
+from tests.oracles import (
+    Groups,
+    cvxpy_owa_svm,
+    dotsort_prox,
+    enumerate_owa_svm,
+    psd_factor,
+    replicated,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -403,6 +410,69 @@ class TestGroupedCosts:
         assert plain.sample_weight is None
         assert plain.total == pytest.approx(costs.total)
         assert isinstance(make_loss("hinge", plain), GroupedRankedLoss)
+
+
+class TestWeightsThatFall:
+    """Local solutions, and bounds that hold for the global optimum."""
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_between_bound_and_objective_of_enumeration(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(6, 2))
+        y = np.array([1.0, 1.0, -1.0, -1.0, -1.0, -1.0 if seed % 3 else 1.0])
+        family, alpha = [("quadratic", 0.8), ("trimmed", 0.4), ("trigonometric", 0.9)][seed % 3]
+        C = 10.0 ** rng.uniform(-1, 1)
+        oracle = enumerate_owa_svm(X, y, by_class(y, family, alpha), C)
+        parameters = {"C": C, "weights": family, "alpha": alpha, "ranks": "class"}
+        for model in (LinearOWASVC(**parameters), OWASVC(kernel="linear", **parameters)):
+            model.fit(X, y)
+            assert model.status_ in ("local", "optimal")
+            assert model.lower_bound_ <= oracle.objective + 1e-9
+            assert model.objective_ >= oracle.lower_bound - 1e-7
+
+    @pytest.mark.parametrize("weights", ["quadratic", "trimmed"])
+    def test_descent_ends_where_ranks_repeat(self, weights: str) -> None:
+        """The classifier minimises the weighted sum that its own ranks ask for."""
+        X, y = make_moons(60, noise=0.3, random_state=0)
+        X, y = X[y.argsort()][:45], np.sort(y)[:45]
+        alpha = {"quadratic": 0.8, "trimmed": 0.2}[weights]
+        model = LinearOWASVC(weights=weights, alpha=alpha, ranks="class").fit(X, y)
+        signs = np.where(y == 1, 1.0, -1.0)
+        deviations = np.maximum(0.0, 1.0 - signs * model.decision_function(X))
+        loss = sum(
+            own @ np.sort(deviations[y == label])
+            for own, label in zip(model.owa_weights_, (0, 1), strict=True)
+        )
+        assert model.objective_ == pytest.approx(0.5 * (model.coef_**2).sum() + loss, rel=1e-9)
+        two_step = TwoStepOWASVC(kernel="linear", weights=weights, alpha=alpha, ranks="class").fit(
+            X, y
+        )
+        assert model.objective_ <= two_step.objective_ * (1.0 + 1e-6)
+
+    def test_sample_weights_are_copies(self) -> None:
+        X, y = make_moons(30, noise=0.3, random_state=1)
+        counts = np.random.default_rng(0).integers(1, 4, size=30)
+        rows = np.repeat(np.arange(30), counts)
+        parameters = {"weights": "quadratic", "alpha": 0.8, "ranks": "class"}
+        weighted = LinearOWASVC(**parameters).fit(X, y, sample_weight=counts)
+        copied = LinearOWASVC(**parameters).fit(X[rows], y[rows])
+        assert weighted.objective_ == pytest.approx(copied.objective_, rel=1e-4)
+        assert weighted.lower_bound_ == pytest.approx(copied.lower_bound_, rel=1e-4)
+
+    def test_branch_and_bound_is_refused(self) -> None:
+        X, y = make_moons(20, noise=0.3, random_state=0)
+        with pytest.raises(ValueError, match=r"'branch-and-bound'.*ranks='class'.*'dca'"):
+            OWASVC(weights="trimmed", ranks="class", solver="branch-and-bound").fit(X, y)
+
+    def test_no_class_is_trimmed_away(self) -> None:
+        """Ten of fifty samples are a class: 20 % of all, or of each class."""
+        rng = np.random.default_rng(0)
+        X = np.vstack([rng.normal(size=(40, 2)), rng.normal(3.0, 0.5, size=(10, 2))])
+        y = np.repeat([0, 1], [40, 10])
+        within = OWASVC(weights="trimmed", alpha=0.2, ranks="class").fit(X, y)
+        assert np.mean(within.predict(X[40:]) == 1) >= 0.8
+        kept = [np.count_nonzero(weights) for weights in within.owa_weights_]
+        assert kept == [32, 8]
 
 
 def test_kernel_values_on_demand_and_many_rows() -> None:

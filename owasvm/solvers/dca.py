@@ -42,4 +42,6 @@ def _run(search: Search) -> Status:
     return search.clock.reason if search.clock.expired else Status.LOCAL
 
 
-SOLVER = Solver(solve, compiles=True, convex_losses=("*",), takes_partitions=True)
+SOLVER = Solver(
+    solve, compiles=True, convex_losses=("*",), takes_partitions=True, takes_groups=True
+)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.certificate import objective_of_dual
+from owasvm.grouping import parts_of
 from owasvm.intercept import spread_intercepts
 from owasvm.problem import OWAProblem
 from owasvm.solvers.general.tuning import DescentTuning
@@ -42,6 +43,8 @@ def improve_intercept(
     scores = problem.scores(candidate.coef)
     intercepts = spread_intercepts(scores, y, n_intercepts)
     deviations = np.maximum(0.0, 1.0 - y[:, np.newaxis] * (scores[:, np.newaxis] + intercepts))
-    losses = problem.costs.by_rank() @ np.sort(deviations, axis=0)
+    losses = np.zeros(intercepts.size)
+    for group, part in parts_of(problem.costs):
+        losses += part.by_rank() @ np.sort(deviations[group], axis=0)
     best = evaluate(problem, candidate.coef, float(intercepts[np.argmin(losses)]))
     return best if best.objective < candidate.objective else candidate

@@ -8,6 +8,7 @@ at any ranking of the samples it lies below the weighted sum that hands out r by
 with equality at the (w, b) the ranks come from. Minimising the right-hand side, a convex OWA-SVM
 with one more hinge per sample, and ranking again never raises F. Where r is negative the hinge is
 replaced by its tangent. This is the convex-concave procedure (DCA) with the hinges kept whole.
+Groups that are ranked apart are split and ranked one by one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.losses import OffsetHinge
+from owasvm.grouping import parts_of
+from owasvm.losses import GroupedLoss, OffsetHinge
 from owasvm.solvers import newton
 from owasvm.solvers.general.candidates import Candidate, evaluate, improve_intercept
 from owasvm.solvers.general.convex import minimise, resume, start_at
@@ -66,14 +68,20 @@ def descend(search: Search, start: Candidate) -> Iterator[Candidate]:
 def _majorise(search: Search, current: Candidate) -> newton.ConvexTask:
     """The convex problem above ours that touches at a classifier."""
     y = search.problem.y
-    rising = rising_part(search.costs)
     offsets = np.empty(y.size)
-    offsets[np.argsort(current.deviations, kind="stable")] = search.costs - rising
+    groups, losses = [], []
+    for group, part in parts_of(search.problem.costs):
+        costs = part.by_rank()
+        rising = rising_part(costs)
+        order = np.argsort(current.deviations[group], kind="stable")
+        offsets[group[order]] = costs - rising
+        groups.append(group)
+        losses.append(OffsetHinge(rising, np.maximum(offsets[group], 0.0)))
     tangents = np.where(current.deviations > 0.0, np.maximum(-offsets, 0.0), 0.0)
     return newton.ConvexTask(
         search.operator,
         y,
-        OffsetHinge(rising, np.maximum(offsets, 0.0)),
+        losses[0] if len(losses) == 1 else GroupedLoss(groups, losses),
         np.ones(y.size),
         tangents if tangents.any() else None,
         memory=search.memory,

@@ -3,17 +3,20 @@ r"""Convex problems below a general one.
 ``Phi_m <= Phi_c`` for every non-decreasing m whose tail sums stay below those of c
 (:mod:`~owasvm.solvers.general.rank_split`), so the optimum of each such problem is a lower bound.
 The best m is one side of a saddle point: given a solution, the m that charges it the most; given
-m, the solution.
+m, the solution. Where groups are ranked apart every group has a minorant, and their sum is a lower
+bound; vectors by rank then hold the groups one after the other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.problem import OWAProblem, PlainCosts
+from owasvm.grouping import GroupedCosts, parts_of
+from owasvm.problem import Costs, OWAProblem, PlainCosts
 from owasvm.rounding import accumulated
 from owasvm.solution import Solution
 from owasvm.solvers import newton
@@ -41,7 +44,9 @@ class Minorants:
         self._problem = problem
         self._clock = clock
         self._tuning = tuning
-        self._costs = problem.costs.by_rank()
+        self._parts = parts_of(problem.costs)
+        self._costs = np.concatenate([part.by_rank() for _, part in self._parts])
+        self._starts = np.cumsum([part.n_samples for _, part in self._parts])[:-1]
         self._cuts: list[tuple[float, FloatArray]] = []
         self.solved: list[ConvexBound] = []
         self.n_newton_steps = 0
@@ -59,11 +64,11 @@ class Minorants:
     def improve(self) -> bool:
         """Solve one more convex problem; False when there is none worth it, or no more."""
         if not self.solved:
-            self._solve(pointwise_minorant(self._costs), self._clock.settings.warm_start)
+            self._solve(self._by_part(pointwise_minorant), self._clock.settings.warm_start)
             return True
         last, current = self.solved[-1], self.best.minorant
-        deviations = np.sort(last.candidate.deviations)
-        response = best_minorant(self._costs, deviations)
+        deviations = self._rank(last.candidate.deviations)
+        response = self._by_part(best_minorant, deviations)
         gain = float((response - current) @ deviations)
         if gain <= 0.1 * self._clock.settings.tol * max(1.0, last.solution.objective):
             return False
@@ -79,12 +84,29 @@ class Minorants:
         missing = max(last.candidate.objective - before, 0.0)
         return self.solved[-1].solution.lower_bound > before + self._tuning.worth * missing
 
+    def _rank(self, deviations: FloatArray) -> FloatArray:
+        """Deviations sorted ascending, group by group."""
+        return np.concatenate([np.sort(deviations[group]) for group, _ in self._parts])
+
+    def _by_part(self, minorise: Callable[..., FloatArray], *ranked: FloatArray) -> FloatArray:
+        """Minorants of the costs of each group, one after the other."""
+        arguments = [np.split(vector, self._starts) for vector in (self._costs, *ranked)]
+        return np.concatenate([minorise(*own) for own in zip(*arguments, strict=True)])
+
+    def _assign(self, by_rank: FloatArray) -> Costs:
+        """Costs of the groups, one after the other, as such."""
+        charged = [PlainCosts(own) for own in np.split(by_rank, self._starts)]
+        if len(charged) == 1:
+            return charged[0]
+        groups = [group for group, _ in self._parts]
+        return GroupedCosts(list(zip(groups, charged, strict=True)), self._problem.costs.C)
+
     def _solve(self, minorant: FloatArray, known: Solution | None) -> None:
         problem = self._problem
         # The sums below which a minorant has to stay are rounded.
         minorant = (1.0 - accumulated(4 * minorant.size)) * minorant
         # Where nothing is left below the costs: a classical SVM for a start, and no bound.
-        is_below = minorant[-1] > 0.0
+        is_below = all(own[-1] > 0.0 for own in np.split(minorant, self._starts))
         costs = minorant if is_below else np.full(minorant.size, float(self._costs.mean()))
         settings = replace(
             self._clock.settings,
@@ -92,11 +114,11 @@ class Minorants:
             warm_start=known,
             callback=None,
         )
-        solution = newton.solve(problem.with_costs(PlainCosts(costs)), settings)
+        solution = newton.solve(problem.with_costs(self._assign(costs)), settings)
         self.n_newton_steps += solution.n_iter
         candidate = evaluate(problem, solution.dual, solution.intercept)
         if not is_below:
             solution = replace(solution, dual=np.zeros(problem.n_samples), lower_bound=0.0)
-        ranked = np.sort(candidate.deviations)
+        ranked = self._rank(candidate.deviations)
         self._cuts.append((candidate.objective - float(self._costs @ ranked), ranked))
         self.solved.append(ConvexBound(minorant, solution, candidate))

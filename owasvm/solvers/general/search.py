@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from owasvm.certificate import judge_general
 from owasvm.problem import OWAProblem
@@ -20,6 +22,8 @@ from owasvm.solvers.contract import Settings
 from owasvm.solvers.general.candidates import Candidate, evaluate
 from owasvm.solvers.general.minorants import Minorants
 from owasvm.solvers.general.tuning import Tuning
+
+FloatArray = NDArray[np.float64]
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +47,6 @@ class Search:
     ----------
     clock : Clock
         Time and interruptions.
-    costs : ndarray of shape (n_samples,)
-        Costs by rank.
     operator, memory : Operator, Memory
         The data, and what solving with them has taught.
     random : numpy.random.Generator
@@ -68,7 +70,6 @@ class Search:
         self.settings = settings
         self.tuning = Tuning() if tuning is None else tuning
         self.clock = Clock.start(settings)
-        self.costs = problem.costs.by_rank()
         self.operator = problem.samples.operator()
         self.memory = Memory()
         self.random = _make_generator(settings.random_state)
@@ -78,6 +79,11 @@ class Search:
         self.incumbent = evaluate(problem, nothing, problem.constant_classifier[0])
         self.floor = 0.0
         self.n_iter = 0
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """Costs by rank; an error where groups are ranked apart."""
+        return self.problem.costs.by_rank()
 
     @property
     def bound(self) -> float:
