@@ -153,6 +153,7 @@ def test_summary_tells_what_the_estimator_says(capsys):
         ),
         (["--solver", "newton", "--scale", "none", "--mip-gap", "0.1"], OWASVC(solver="newton")),
         (["--loss", "squared_hinge", "--scale", "none"], OWASVC(loss="squared_hinge")),
+        (["--ranks", "class", "--scale", "none"], OWASVC(ranks="class")),
     ],
 )
 def test_options_reach_the_estimator(options, expected, capsys):
@@ -590,6 +591,7 @@ def test_bad_file_without_target(name, words, capsys):
         (["--weights", "basics"], "--weights 'basics' is unknown; did you mean 'basic'?"),
         (["--solver", "newtn"], "did you mean 'newton'?"),
         (["--loss", "squared"], "did you mean 'squared_hinge'?"),
+        (["--ranks", "classes"], "did you mean 'class'?"),
         (["--alpha", "-1"], "alpha=-1.0 is out of range"),
         (["--weights", "superquantile", "--alpha", "1.5"], "0 < alpha <= 1"),
         (["--C", "0"], "argument --C: must be above 0, got 0"),

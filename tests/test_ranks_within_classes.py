@@ -15,10 +15,13 @@ from owasvm.certificate import certificate
 from owasvm.costs import OwnCosts, RankCosts
 from owasvm.grouping import GroupedCosts, assign_costs, parts_of
 from owasvm.intercept import best_intercept
+from owasvm.kernels import Kernel
 from owasvm.losses import LOSSES, GroupedRankedLoss, ProxPoint, RankedLoss, make_loss
 from owasvm.path import fit_path
 from owasvm.persistence import load, save
 from owasvm.problem import OWAProblem
+from owasvm.samples import OnDemandSamples, Samples, prepare
+from owasvm.samples.device import DeviceSamples
 from owasvm.solvers import solve
 from owasvm.weights import owa_weights
 from tests.oracles import (
@@ -475,14 +478,41 @@ class TestWeightsThatFall:
         assert kept == [32, 8]
 
 
-def test_kernel_values_on_demand_and_many_rows() -> None:
+def draw_overlapping(n_samples: int) -> tuple[FloatArray, FloatArray]:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 4))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=600) > 2.0, 1.0, -1.0)
-    parameters = {"C": 5.0, "weights": "superquantile", "alpha": 0.4, "ranks": "class"}
-    whole = OWASVC(**parameters).fit(X, y)
-    pieces = OWASVC(cache_size=0.5, **parameters).fit(X, y)
-    assert pieces.objective_ == pytest.approx(whole.objective_, rel=2e-6)
+    X = rng.normal(size=(n_samples, 4))
+    noise = 0.5 * rng.normal(size=n_samples)
+    return X, np.where(X[:, 0] + X[:, 1] ** 2 + noise > 2.0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("kind", ["on demand", "device"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_kernel_values_elsewhere(kind: str, loss: str) -> None:
+    X, y = draw_overlapping(300)
+    costs = assign_costs(y, "basic", 0.4, 5.0, ranks="class")
+    kernel = Kernel("rbf", gamma=0.25)
+    if kind == "device":
+        samples: Samples = DeviceSamples.of_gaussian(X, 0.25)
+    else:
+        samples = prepare(X, kernel, cache_size=0.2)
+        assert isinstance(samples, OnDemandSamples)
+    found = solve(OWAProblem(y, costs, samples=samples, loss=loss), tol=1e-7)
+    whole = OWAProblem(y, costs, samples=prepare(X, kernel), loss=loss)
+    expected = solve(whole, tol=1e-7)
+    assert found.status == expected.status == "optimal"
+    assert found.objective == pytest.approx(expected.objective, rel=2e-7)
+
+
+def test_partitions_of_a_cluster() -> None:
+    da = pytest.importorskip("dask.array")
+    X, y = draw_overlapping(400)
+    parameters = {"weights": "superquantile", "alpha": 0.3, "ranks": "class"}
+    model = LinearOWASVC(**parameters).fit(
+        da.from_array(X, chunks=(150, -1)), da.from_array(y, chunks=100)
+    )
+    expected = LinearOWASVC(**parameters).fit(X, y)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=2e-6)
+    assert [own.size for own in model.owa_weights_] == [np.sum(y < 0), np.sum(y > 0)]
 
 
 def test_coarse_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ ROOMS = [
     (["samples"], 180, 615, 260, DATA, "4", "the data as operators"),
     (["losses"], 520, 615, 260, DATA, "", "value, prox, conjugate"),
     (["kernels"], 60, 700, 200, DATA, "", "kernel values"),
-    (["costs"], 600, 700, 200, DATA, "", "who pays what"),
+    (["costs", "grouping"], 600, 700, 200, DATA, "", "who pays what"),
     (["rounding"], 300, 785, 200, DATA, "", "what doubles can add"),
     (["weights"], 600, 785, 200, DATA, "", "families, quantifiers"),
 ]
