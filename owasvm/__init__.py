@@ -3,11 +3,24 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from owasvm.estimators import OWASVC, LinearOWASVC, TwoStepOWASVC
+    from owasvm.estimators import (
+        OWASVC,
+        OWASVCCV,
+        LinearOWASVC,
+        LinearOWASVCCV,
+        TwoStepOWASVC,
+    )
 
 __version__ = "0.1.0"
 
-__all__ = ["OWASVC", "LinearOWASVC", "TwoStepOWASVC", "__version__"]
+__all__ = [
+    "OWASVC",
+    "OWASVCCV",
+    "LinearOWASVC",
+    "LinearOWASVCCV",
+    "TwoStepOWASVC",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from owasvm import OWASVC, LinearOWASVC, TwoStepOWASVC
+from owasvm import OWASVC, OWASVCCV, LinearOWASVC, LinearOWASVCCV, TwoStepOWASVC
 
 ESTIMATORS = [
     OWASVC(),
@@ -16,6 +16,8 @@ ESTIMATORS = [
     OWASVC(ranks="class"),
     LinearOWASVC(ranks="class"),
     TwoStepOWASVC(ranks="class"),
+    OWASVCCV(Cs=2, cv=2),
+    LinearOWASVCCV(Cs=[0.1, 1.0], cv=2),
     TwoStepOWASVC(),
     TwoStepOWASVC(weights="trimmed", alpha=0.1, mix=0.5),
     *(TwoStepOWASVC(order=order) for order in ("lof", "knn", "parzen", "spread", "fuzzy-dbscan")),

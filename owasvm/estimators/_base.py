@@ -251,6 +251,9 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _check_samples(self, training: TrainingSet) -> None:
         """Refuse samples that are not what the classifier takes them for."""
 
+    def _resolve_kernel(self, X: Samples, mass: FloatArray | None) -> None:
+        """Find the numbers that parameters of a kernel stand for."""
+
     @property
     def _is_precomputed(self) -> bool:
         return False
@@ -336,11 +339,12 @@ class KernelOWAClassifier(BaseOWAClassifier):
         self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> TrainingSet:
         training = super()._training_set(X, y, sample_weight)
-        self._kernel = Kernel.resolve(
-            self.kernel, self.gamma, self.degree, self.coef0, training.X, training.mass
-        )
-        self.gamma_ = self._kernel.gamma
+        self._resolve_kernel(training.X, training.mass)
         return training
+
+    def _resolve_kernel(self, X: Samples, mass: FloatArray | None) -> None:
+        self._kernel = Kernel.resolve(self.kernel, self.gamma, self.degree, self.coef0, X, mass)
+        self.gamma_ = self._kernel.gamma
 
     def _check_samples(self, training: TrainingSet) -> None:
         shape = training.X.shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -76,13 +76,20 @@ class ExactOWAClassifier(BaseOWAClassifier):
     def _prepare(self, X: Any) -> Samples:
         """What all problems share."""
 
-    def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
-        costs = [self._assign_costs(signs, training.mass) for signs in training.signs()]
-        samples = self._prepare(training.X)
-        problems = [
-            OWAProblem(signs, charged, samples=samples, loss=self.loss)
-            for signs, charged in zip(training.signs(), costs, strict=True)
+    def _make_problems(
+        self, training: TrainingSet, prepare: Callable[[], Samples]
+    ) -> list[OWAProblem]:
+        """One problem for two classes, one per class for more."""
+        # Weights that cannot be are refused before kernel values are computed.
+        charges = [self._assign_costs(signs, training.mass) for signs in training.signs()]
+        samples = prepare()
+        return [
+            OWAProblem(signs, costs, samples=samples, loss=self.loss)
+            for signs, costs in zip(training.signs(), charges, strict=True)
         ]
+
+    def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
+        problems = self._make_problems(training, lambda: self._prepare(training.X))
         solutions: list[Solution] = []
         interrupt = None
         for problem, known in zip(problems, self._starting_points(training), strict=True):
@@ -99,11 +106,15 @@ class ExactOWAClassifier(BaseOWAClassifier):
         self._store_certificates(problems, solutions)
         given = [p.as_given(solution) for p, solution in zip(problems, solutions, strict=True)]
         self.solution_ = given[0] if len(given) == 1 else given
-        fits = [
-            BinaryFit(problem.y * solution.dual, solution.intercept, problem.weight_of(solution))
-            for problem, solution in zip(problems, given, strict=True)
-        ]
-        return fits, interrupt
+        return [_describe(*pair) for pair in zip(problems, given, strict=True)], interrupt
+
+    def _decide(
+        self, training: TrainingSet, solved: list[tuple[OWAProblem, Solution]], X: Any
+    ) -> FloatArray:
+        """Decision values of samples by solutions, one column per problem."""
+        fits = [_describe(problem, problem.as_given(solution)) for problem, solution in solved]
+        self._store(training, fits)
+        return self._scores(X) + self.intercept_
 
     def _assign_costs(self, signs: FloatArray, mass: FloatArray | None) -> Costs:
         return assign_costs(signs, self.weights, self.alpha, float(self.C), mass, ranks=self.ranks)
@@ -154,6 +165,11 @@ class ExactOWAClassifier(BaseOWAClassifier):
         self.gap_ = for_user([solution.gap for solution in solutions])
         self.n_iter_ = for_user([solution.n_iter for solution in solutions])
         self.status_ = for_user([str(solution.status) for solution in solutions])
+
+
+def _describe(problem: OWAProblem, given: Solution) -> BinaryFit:
+    """What prediction needs of a solution with the intercept for the samples as given."""
+    return BinaryFit(problem.y * given.dual, given.intercept, problem.weight_of(given))
 
 
 def _stop_before_a_step(problem: OWAProblem, solver: str) -> Solution:

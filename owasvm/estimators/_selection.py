@@ -1,0 +1,557 @@
+"""Choosing parameters by cross-validation: what the ``...CV`` classifiers share.
+
+All folds of a kernel width take their values from one Gram matrix. In a fold C runs upwards, each
+problem starting from the solution before; the smallest C of an alpha starts from that of the alpha
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from owasvm.estimators._base import is_array_of_weights
+from owasvm.estimators._exact import ExactOWAClassifier
+from owasvm.preparation import TrainingSet, take_samples
+from owasvm.problem import OWAProblem
+from owasvm.samples import Samples
+from owasvm.solution import Solution
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+__all__ = ["OWAClassifierCV"]
+
+# The first and the last of a number of C, for samples of variance 1 in the space of the kernel.
+_FIRST_C, _LAST_C = 1e-2, 1e3
+
+
+class _Fold(NamedTuple):
+    """Rows to train on and rows to test on."""
+
+    train: IntArray
+    test: IntArray
+
+
+class _Split(NamedTuple):
+    """What one fold says about the candidates of one kernel width.
+
+    Arrays of shape (n_weights, n_alphas, n_Cs).
+    """
+
+    scores: FloatArray
+    fit_times: FloatArray
+    score_times: FloatArray
+    gaps: FloatArray
+
+
+class _Data(NamedTuple):
+    """Rows as they were given, checked, and what the scorer gets beside them."""
+
+    X: Any
+    y: NDArray[Any]
+    sample_weight: FloatArray | None
+    score_params: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Candidates: all combinations of these."""
+
+    weights: tuple[Any, ...]
+    alphas: tuple[float | None, ...]
+    Cs: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of weights, alphas and Cs."""
+        return len(self.weights), len(self.alphas), self.Cs.size
+
+
+class _Answers(ClassifierMixin, BaseEstimator):
+    """A classifier that was asked already: whoever scores it gets the stored decision values."""
+
+    def __init__(self, classes: NDArray[Any], values: FloatArray) -> None:
+        self.classes_ = classes
+        self.values = values
+
+    def decision_function(self, X: Any) -> FloatArray:  # noqa: ARG002
+        """The decision values, whatever the samples."""
+        return self.values
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: ARG002
+        """The labels, whatever the samples."""
+        values = self.values
+        chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def _is_refitted(search: OWAClassifierCV) -> bool:
+    """Whether there is a classifier to ask."""
+    if not search.refit:
+        raise AttributeError(
+            f"This {type(search).__name__} has refit=False: it has chosen parameters and has no "
+            "classifier; best_params_ are the parameters to train one with."
+        )
+    return True
+
+
+class OWAClassifierCV(ClassifierMixin, BaseEstimator):
+    """Cross-validation over C, alpha, weights and, for kernels, gamma."""
+
+    Cs: int | ArrayLike
+    alphas: float | Sequence[float] | None
+    weights: Any
+    cv: Any
+    scoring: Any
+    n_jobs: int | None
+    refit: bool
+    selection: str
+
+    _searched: ClassVar[dict[str, list[Any]]] = {
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "alphas": [Interval(Real, None, None, closed="neither"), "array-like", None],
+        "weights": [str, callable, "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "n_jobs": [Integral, None],
+        "refit": ["boolean"],
+        "selection": [StrOptions({"best", "one-se"})],
+    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _searched
+    #: The classifier whose parameters are chosen.
+    _classifier: ClassVar[type[ExactOWAClassifier]]
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> OWAClassifierCV:
+        """Choose parameters by cross-validation and train the classifier with them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples; with ``kernel="precomputed"`` their Gram matrix.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights for the fits, and for the scores as far as ``GridSearchCV`` of the
+            installed scikit-learn hands them on.
+        **params : dict
+            ``groups``, for a splitter that asks for them. With metadata routing enabled whatever
+            splitter and scorer request.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        started = perf_counter()
+        classifier = self._make_classifier()
+        whole = classifier._training_set(X, y, sample_weight)
+        self._take_over(classifier, whole)
+        rows = classifier._validate_samples(X)
+        labels = np.asarray(y).ravel()
+        routed = self._route(labels.size, sample_weight, params)
+        splitter = check_cv(self.cv, labels, classifier=True)
+        folds = [_Fold(*fold) for fold in splitter.split(rows, labels, **routed.splitter.split)]
+        mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        data = _Data(rows, labels, mass, routed.scorer.score)
+        alphas = (None,) if self.alphas is None else tuple(np.atleast_1d(self.alphas).tolist())
+        gammas = self._gammas()
+        grid = _Grid(self._families(), alphas, self._choose_Cs(classifier, whole, gammas))
+        scorer = None if self.scoring is None else check_scoring(classifier, self.scoring)
+        splits = Parallel(n_jobs=self.n_jobs)(
+            delayed(_run_fold)(narrowed, samples, data, fold, grid, scorer)
+            for narrowed, samples in _share_kernels(classifier, rows, gammas, whole.mass)
+            for fold in folds
+        )
+        self._keep_results(splits, grid, gammas, len(folds))
+        if self.refit:
+            refit_started = perf_counter()
+            self.best_estimator_ = self._make_classifier().set_params(**self.best_params_)
+            self.best_estimator_.fit(X, y, sample_weight)
+            self.n_iter_ = self.best_estimator_.n_iter_
+            self.refit_time_ = perf_counter() - refit_started
+        self.fit_time_ = perf_counter() - started
+        return self
+
+    @available_if(_is_refitted)
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of samples with the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_is_refitted)
+    def decision_function(self, X: Any) -> FloatArray:
+        """Decision values of samples from the best classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Score of the best classifier, by `scoring` or else its accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples in the score.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        known = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if self.scoring is None:
+            return super().score(X, y, **known)
+        return float(check_scoring(self, self.scoring)(self, X, y, **known))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who takes which metadata: the classifier itself, the splitter and the scorer.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        scorer = check_scoring(self._make_classifier(), self.scoring)
+        if self.scoring is None and get_config()["enable_metadata_routing"]:
+            # Nobody could be asked: an accuracy that takes no weights.
+            scorer = get_scorer("accuracy").set_score_request(sample_weight=False)
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                splitter=check_cv(self.cv, classifier=True),
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+            .add(
+                scorer=scorer,
+                method_mapping=MethodMapping()
+                .add(caller="fit", callee="score")
+                .add(caller="score", callee="score"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        chosen = self._make_classifier().__sklearn_tags__()
+        tags.input_tags.sparse = chosen.input_tags.sparse
+        tags.input_tags.pairwise = chosen.input_tags.pairwise
+        return tags
+
+    def _make_classifier(self) -> ExactOWAClassifier:
+        """A classifier with the parameters that are not searched."""
+        names = self._classifier._get_param_names()
+        mine = self.get_params(deep=False)
+        shared = {name: mine[name] for name in names if name in mine and name != "weights"}
+        return self._classifier(weights=self._families()[0], **shared)
+
+    def _families(self) -> tuple[Any, ...]:
+        """The kinds of rank weights that are candidates."""
+        several = is_array_of_weights(self.weights)
+        families = tuple(self.weights) if several else (self.weights,)
+        if not families or any(is_array_of_weights(family) for family in families):
+            raise ValueError(
+                f"weights must be a family, a quantifier or a sequence of them; got "
+                f"{self.weights!r}. Rank weights given one by one belong to one number of "
+                "samples, and folds leave samples out."
+            )
+        return families
+
+    def _gammas(self) -> tuple[Any, ...]:
+        """Kernel coefficients that are candidates; none for linear models."""
+        return ()
+
+    def _choose_Cs(
+        self, classifier: ExactOWAClassifier, whole: TrainingSet, gammas: tuple[Any, ...]
+    ) -> FloatArray:
+        """The values of C as given, or so many around what the scale of the samples suggests."""
+        if not isinstance(self.Cs, Integral):
+            return np.atleast_1d(np.asarray(self.Cs, dtype=np.float64))
+        if gammas:
+            classifier.set_params(gamma=gammas[len(gammas) // 2])
+        classifier._resolve_kernel(whole.X, whole.mass)
+        samples = classifier._prepare(whole.X)
+        even = np.full(samples.n_samples, 1.0 / samples.n_samples)
+        spread = float(np.mean(samples.norms**2) - samples.scores(even) @ even)
+        scale = spread if spread > 0.0 else 1.0
+        return np.geomspace(_FIRST_C, _LAST_C, int(self.Cs)) / scale
+
+    def _take_over(self, classifier: ExactOWAClassifier, whole: TrainingSet) -> None:
+        """What is known of the samples before anything is chosen."""
+        self.classes_ = whole.classes
+        self.n_features_in_ = classifier.n_features_in_
+        if hasattr(classifier, "feature_names_in_"):
+            self.feature_names_in_ = classifier.feature_names_in_
+
+    def _route(
+        self, n_samples: int, sample_weight: ArrayLike | None, params: dict[str, Any]
+    ) -> Bunch:
+        """Who gets which metadata."""
+        if get_config()["enable_metadata_routing"]:
+            return process_routing(self, "fit", sample_weight=sample_weight, **params)
+        groups = params.pop("groups", None)
+        if params:
+            raise TypeError(
+                f"{type(self).__name__}.fit got unexpected arguments {sorted(params)}; without "
+                "metadata routing it takes sample_weight and groups."
+            )
+        if groups is not None and len(np.asarray(groups)) != n_samples:
+            raise ValueError(
+                f"groups must hold one entry per sample: got {len(np.asarray(groups))} for "
+                f"{n_samples} samples."
+            )
+        score: dict[str, Any] = {}
+        accepts = getattr(
+            check_scoring(self._make_classifier(), self.scoring), "_accept_sample_weight", None
+        )
+        if sample_weight is not None and accepts is not None and accepts():
+            score = {"sample_weight": sample_weight}
+        return Bunch(splitter=Bunch(split={"groups": groups}), scorer=Bunch(score=score))
+
+    def _keep_results(
+        self, splits: list[_Split], grid: _Grid, gammas: tuple[Any, ...], n_folds: int
+    ) -> None:
+        """Scores in the order of scikit-learn's grids, and the best of them."""
+        axes = {"weights": grid.weights, "alpha": grid.alphas, "C": grid.Cs.tolist()}
+        if gammas:
+            axes = {"gamma": gammas, **axes}
+        names = list(axes)
+        candidates = list(ParameterGrid({name: list(axes[name]) for name in names}))
+        # Where each candidate lies in arrays with one axis per parameter.
+        places = np.unravel_index(
+            np.arange(len(candidates)), [len(axes[name]) for name in sorted(names)]
+        )
+        place_of = dict(zip(sorted(names), places, strict=True))
+        index = tuple(place_of[name] for name in names)
+
+        def arrange(what: str) -> FloatArray:
+            """Numbers of all folds, one row per candidate."""
+            values = np.array([getattr(split, what) for split in splits])
+            shape = (max(len(gammas), 1), n_folds, *grid.shape)
+            by_place = np.moveaxis(values.reshape(shape), 1, -1)
+            return (by_place if gammas else by_place[0])[index]
+
+        scores = arrange("scores")
+        means = scores.mean(axis=1)
+        self.cv_results_ = {
+            **_summarise("fit_time", arrange("fit_times")),
+            **_summarise("score_time", arrange("score_times")),
+            **{
+                f"param_{name}": _masked([candidate[name] for candidate in candidates])
+                for name in sorted(names)
+            },
+            "params": candidates,
+            **{f"split{k}_test_score": scores[:, k] for k in range(n_folds)},
+            **_summarise("test_score", scores),
+            "rank_test_score": rankdata(-means, method="min").astype(np.int32),
+            "max_gap": arrange("gaps").max(axis=1),
+        }
+        self.n_splits_ = n_folds
+        self.Cs_ = grid.Cs
+        self.best_index_ = self._choose(scores, candidates)
+        self.best_params_ = candidates[self.best_index_]
+        self.best_score_ = float(means[self.best_index_])
+        self.C_ = self.best_params_["C"]
+        self.alpha_ = self.best_params_["alpha"]
+        ordered = tuple(len(axes[name]) for name in names)
+        self.scores_ = np.empty((*ordered, n_folds))
+        self.scores_[index] = scores
+
+    def _choose(self, scores: FloatArray, candidates: list[dict[str, Any]]) -> int:
+        """The best mean score, or the smallest C within a standard error of it."""
+        means = scores.mean(axis=1)
+        best = int(np.argmax(means))
+        if self.selection == "best" or scores.shape[1] < 2:
+            return best
+        error = float(scores[best].std(ddof=1) / np.sqrt(scores.shape[1]))
+        near = np.flatnonzero(means >= means[best] - error)
+        return int(min(near, key=lambda k: (candidates[k]["C"], -means[k], k)))
+
+
+def _summarise(name: str, values: FloatArray) -> dict[str, FloatArray]:
+    """Mean and standard deviation over the folds."""
+    return {f"mean_{name}": values.mean(axis=1), f"std_{name}": values.std(axis=1)}
+
+
+def _masked(values: list[Any]) -> Any:
+    """Values of a parameter as scikit-learn stores them."""
+    array = np.array(values) if all(isinstance(value, Real) for value in values) else None
+    if array is None:
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+    return np.ma.MaskedArray(array, mask=np.zeros(len(values), dtype=bool))
+
+
+def _share_kernels(
+    classifier: ExactOWAClassifier, rows: Any, gammas: tuple[Any, ...], mass: FloatArray | None
+) -> Iterator[tuple[ExactOWAClassifier, Samples | None]]:
+    """Per width the classifier, and all rows as samples where all folds can share them."""
+    for gamma in gammas or (None,):
+        narrowed = clone(classifier)
+        if gamma is not None:
+            narrowed.set_params(gamma=gamma)
+        # "scale" stands for another width in every fold.
+        yield narrowed, None if gamma == "scale" else _prepare_all(narrowed, rows, mass)
+
+
+def _prepare_all(
+    classifier: ExactOWAClassifier, rows: Any, mass: FloatArray | None
+) -> Samples | None:
+    """All rows as samples; None where a fold has to look at its own."""
+    if getattr(classifier, "device", "cpu") != "cpu":
+        return None
+    classifier._resolve_kernel(rows, mass)
+    samples = classifier._prepare(rows)
+    # Part of an indefinite kernel matrix may be definite.
+    return samples if samples.is_definite else None
+
+
+class _Fitter:
+    """The problems of one fold, and what their solutions say about its test samples."""
+
+    def __init__(
+        self, classifier: ExactOWAClassifier, shared: Samples | None, data: _Data, fold: _Fold
+    ) -> None:
+        pairwise = classifier._is_precomputed
+        mass = data.sample_weight
+        self.classifier = classifier
+        self.training = classifier._training_set(
+            take_samples(data.X, fold.train, pairwise=pairwise),
+            data.y[fold.train],
+            None if mass is None else mass[fold.train],
+        )
+        self._kept = fold.train[self.training.rows]
+        self._test = fold.test
+        self._shared = shared
+        if shared is None and getattr(classifier, "device", "cpu") == "cpu":
+            samples = classifier._prepare(data.X)
+            self._shared = samples if samples.is_definite else None
+        self._test_rows = data.X[fold.test]
+        if pairwise:
+            self._test_rows = self._test_rows[:, fold.train]
+        if self._shared is None:
+            self._samples = classifier._prepare(self.training.X)
+        else:
+            self._samples = self._shared.take(self._kept)
+
+    def problems(self, weights: Any, alpha: float | None, C: float) -> list[OWAProblem]:
+        """The problems of a candidate, one per class or one of two classes."""
+        # Thousands of times: set_params would take as long as some fits.
+        classifier = self.classifier
+        classifier.weights, classifier.alpha, classifier.C = weights, alpha, C
+        return classifier._make_problems(self.training, lambda: self._samples)
+
+    def decide(self, problems: list[OWAProblem], solutions: list[Solution]) -> FloatArray:
+        """Decision values of the test samples."""
+        pairs = list(zip(problems, solutions, strict=True))
+        if self._shared is None:
+            values = self.classifier._decide(self.training, pairs, self._test_rows)
+        else:
+            values = np.stack([self._decide_shared(self._shared, *pair) for pair in pairs], axis=1)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def _decide_shared(
+        self, shared: Samples, problem: OWAProblem, solution: Solution
+    ) -> FloatArray:
+        """Decision values by one solution, from what all folds share."""
+        if solution.coef is not None:
+            values = safe_sparse_dot(self._test_rows, solution.coef, dense_output=True)
+            return values + problem.as_given(solution).intercept
+        coef = np.zeros(shared.n_samples)
+        coef[self._kept] = problem.y * solution.dual
+        return shared.scores(coef)[self._test] + solution.intercept
+
+
+def _run_fold(
+    classifier: ExactOWAClassifier,
+    shared: Samples | None,
+    data: _Data,
+    fold: _Fold,
+    grid: _Grid,
+    scorer: Any,
+) -> _Split:
+    """Solve and score all candidates of a width on one fold."""
+    fitter = _Fitter(clone(classifier), shared, data, fold)
+    split = _Split(*(np.empty(grid.shape) for _ in _Split._fields))
+    upwards = np.argsort(grid.Cs, kind="stable")
+    for i, weights in enumerate(grid.weights):
+        starts: list[Solution | None] = [None] * fitter.training.n_problems
+        for j, alpha in enumerate(grid.alphas):
+            known = starts
+            for rank, k in enumerate(upwards):
+                begun = perf_counter()
+                problems = fitter.problems(weights, alpha, float(grid.Cs[k]))
+                solutions = [
+                    fitter.classifier._solve(problem, start)
+                    for problem, start in zip(problems, known, strict=True)
+                ]
+                solved = perf_counter()
+                values = fitter.decide(problems, solutions)
+                score = _score(fitter.training.classes, values, data, fold.test, scorer)
+                known = list(solutions)
+                if rank == 0:
+                    starts = known
+                split.scores[i, j, k] = score
+                split.fit_times[i, j, k] = solved - begun
+                split.score_times[i, j, k] = perf_counter() - solved
+                split.gaps[i, j, k] = max(solution.gap for solution in solutions)
+    return split
+
+
+def _score(
+    classes: NDArray[Any], values: FloatArray, data: _Data, test: IntArray, scorer: Any
+) -> float:
+    """Score of decision values of the test samples; accuracy by default."""
+    answers = _Answers(classes, values)
+    if scorer is None and not data.score_params:
+        return float(np.mean(answers.predict(None) == data.y[test]))
+    params = {name: np.asarray(given)[test] for name, given in data.score_params.items()}
+    if scorer is None:
+        return float(answers.score(None, data.y[test], **params))
+    return float(scorer(answers, data.X[test], data.y[test], **params))
