@@ -43,6 +43,8 @@ __all__ = ["OWAClassifierCV"]
 # The first and the last of a number of C, for samples of variance 1 in the space of the kernel.
 _FIRST_C, _LAST_C = 1e-2, 1e3
 
+_KERNELS_OF_A_WIDTH = ("rbf", "poly", "sigmoid")
+
 
 class _Fold(NamedTuple):
     """Rows to train on and rows to test on."""
@@ -437,7 +439,8 @@ def _share_kernels(
         if gamma is not None:
             narrowed.set_params(gamma=gamma)
         # "scale" stands for another width in every fold.
-        yield narrowed, None if gamma == "scale" else _prepare_all(narrowed, rows, mass)
+        differs = gamma == "scale" and narrowed.get_params()["kernel"] in _KERNELS_OF_A_WIDTH
+        yield narrowed, None if differs else _prepare_all(narrowed, rows, mass)
 
 
 def _prepare_all(
