@@ -246,3 +246,10 @@ def test_weights_one_by_one_are_refused(binary):
 def test_clone_keeps_parameters():
     search = OWASVCCV(Cs=3, alphas=[0.2], gammas=[1.0], selection="one-se")
     assert clone(search).get_params() == search.get_params()
+
+
+def test_ranks_within_classes(binary):
+    X, y = binary
+    grid = {"C": CS, "alpha": [0.6], "gamma": [0.1], "weights": ["basic"]}
+    reference = GridSearchCV(OWASVC(tol=1e-9, ranks="class"), grid, cv=3).fit(X, y)
+    agree(OWASVCCV(CS, gammas=0.1, cv=3, tol=1e-9, ranks="class").fit(X, y), reference)
