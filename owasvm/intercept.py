@@ -213,7 +213,12 @@ class _Search:
 
     def look_aside(self, where: float, side: float) -> tuple[float, float]:
         """Value of h and its derivative towards one side of a point."""
-        return self._loss.slope(self._scores, self._y, where, side, self._resolution)
+        value, left, right = self._slopes(where)
+        return value, left if side < 0.0 else right
+
+    def _slopes(self, where: float) -> tuple[float, float, float]:
+        """Value of h, its derivatives to the left and to the right."""
+        return self._loss.slopes(self._scores, self._y, where, self._resolution)
 
     def is_flat(self, where: float, side: float) -> bool:
         """Whether h is constant on one side of a point."""
@@ -234,11 +239,10 @@ class _Search:
 
     def _look(self, where: float) -> tuple[int, _Tangent]:
         """On which side of `where` the minimisers lie (0: here), and the slope towards them."""
-        value, slope = self.look_aside(where, 1.0)
-        if slope < -self.flat:
-            return 1, _Tangent(where, value, slope)
-        value, slope = self.look_aside(where, -1.0)
-        return (-1 if slope > self.flat else 0), _Tangent(where, value, slope)
+        value, left, right = self._slopes(where)
+        if right < -self.flat:
+            return 1, _Tangent(where, value, right)
+        return (-1 if left > self.flat else 0), _Tangent(where, value, left)
 
     def _bracket(self, near: _Tangent, towards: float) -> tuple[_Tangent, _Tangent, int]:
         """Tangents on both sides of the minimisers, or a minimiser that was hit."""

@@ -423,7 +423,12 @@ def slope(
 ) -> tuple[float, float]:
     """Value and derivative when some slacks grow and the others fall."""
     y = np.where(growing, -1.0, 1.0)
-    return loss.slope(y * (1.0 - slack), y, 0.0, 1.0, resolution)
+    value, _, right = loss.slopes(y * (1.0 - slack), y, 0.0, resolution)
+    # Seen from the other side the same slacks grow to the left.
+    mirrored, left, _ = loss.slopes(-y * (1.0 - slack), -y, 0.0, resolution)
+    assert mirrored == pytest.approx(value, abs=10.0 * resolution + 1e-12)
+    assert -left == pytest.approx(right)
+    return value, right
 
 
 class TestSlope:

@@ -146,11 +146,11 @@ class ToleratingHinge:
     def subgradient(self, slack: FloatArray) -> FloatArray:
         return self._hinge.subgradient(slack - TOLERANCE)
 
-    def slope(
-        self, scores: FloatArray, y: FloatArray, intercept: float, side: float, resolution: float
-    ) -> tuple[float, float]:
+    def slopes(
+        self, scores: FloatArray, y: FloatArray, intercept: float, resolution: float
+    ) -> tuple[float, float, float]:
         # 1 - y (s + b) - TOLERANCE, the deviations of other scores.
-        return self._hinge.slope(scores + TOLERANCE * y, y, intercept, side, resolution)
+        return self._hinge.slopes(scores + TOLERANCE * y, y, intercept, resolution)
 
     def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:
         off = error + np.finfo(float).eps * np.abs(slack)

@@ -109,14 +109,14 @@ class RankedLoss(ProximalLoss, Protocol):
     def subgradient(self, slack: FloatArray) -> FloatArray:
         """A point of the dual set with ``Phi(slack) + Phi*(point) = point'slack``."""
 
-    def slope(
-        self, scores: FloatArray, y: FloatArray, intercept: float, side: float, resolution: float
-    ) -> tuple[float, float]:
-        """``Phi`` at an intercept, and its derivative to the right (side 1) or the left (-1).
+    def slopes(
+        self, scores: FloatArray, y: FloatArray, intercept: float, resolution: float
+    ) -> tuple[float, float, float]:
+        """``Phi`` at an intercept, and its derivatives to the left and to the right.
 
         Just to the right of b the deviations of the class -1 grow and those of the class +1 fall,
         to the left the other way round. The growing ones rank above those they tie with, and count
-        even at deviation 0, up to `resolution`. The derivative is always with respect to b.
+        even at deviation 0, up to `resolution`. Derivatives are always with respect to b.
         """
 
     def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:

@@ -104,14 +104,15 @@ class GroupedRankedLoss(GroupedLoss):
             dual[group] = loss.subgradient(slack[group])
         return dual
 
-    def slope(
-        self, scores: FloatArray, y: FloatArray, intercept: float, side: float, resolution: float
-    ) -> tuple[float, float]:
+    def slopes(
+        self, scores: FloatArray, y: FloatArray, intercept: float, resolution: float
+    ) -> tuple[float, float, float]:
         found = [
-            loss.slope(scores[group], y[group], intercept, side, resolution)
+            loss.slopes(scores[group], y[group], intercept, resolution)
             for group, loss in self._ranked
         ]
-        return sum(value for value, _ in found), sum(slope for _, slope in found)
+        value, left, right = (sum(parts) for parts in zip(*found, strict=True))
+        return value, left, right
 
     def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:
         off = accumulated(len(self._ranked)) * value
@@ -129,8 +130,8 @@ class GroupedRankedLoss(GroupedLoss):
         scores = np.zeros(y.size)
         between = []
         for low, high in pairwise(bends):
-            falling = self.slope(scores, y, low, 1.0, 0.0)[1]
-            rising = self.slope(scores, y, high, -1.0, 0.0)[1]
+            falling = self.slopes(scores, y, low, 0.0)[2]
+            rising = self.slopes(scores, y, high, 0.0)[1]
             if falling < 0.0 < rising:
                 # The sum of parabolas is one.
                 between.append(low + (high - low) * falling / (falling - rising))

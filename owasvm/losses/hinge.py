@@ -5,6 +5,7 @@ It is positively homogeneous, so its conjugate is 0 on the dual set P(c) of :mod
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar
 
@@ -28,7 +29,7 @@ from owasvm.rounding import accumulated
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["OffsetHinge", "RankedHinge", "order_along"]
+__all__ = ["OffsetHinge", "RankedHinge", "look_on_both_sides"]
 
 
 @njit(cache=True)
@@ -42,7 +43,7 @@ def order_along(
 ) -> int:
     """Overwrites ``keys`` and ``order`` of `workspace`: deviations beside an intercept.
 
-    Largest first, as :meth:`~owasvm.losses.RankedLoss.slope` asks for: the growing ones stand in
+    Largest first, as :meth:`~owasvm.losses.RankedLoss.slopes` asks for: the growing ones stand in
     front of those they tie with, since they are written first and the sort is stable. Returns
     their number.
     """
@@ -60,23 +61,48 @@ def order_along(
 
 
 @njit(cache=True)
-def _slope_along(
+def is_bent(
     scores: FloatArray,
     y: FloatArray,
     intercept: float,
-    side: float,
+    resolution: float,
+    workspace: Workspace,
+    size: int,
+) -> bool:
+    """Whether what :func:`order_along` has left would be another on the other side."""
+    keys, order = workspace.keys, workspace.order
+    for k in range(size - 1):
+        if keys[k] == keys[k + 1] and y[order[k]] != y[order[k + 1]]:
+            return True
+    for i in range(scores.size):
+        if abs(1.0 - y[i] * (scores[i] + intercept)) <= resolution:
+            return True
+    return False
+
+
+@njit(cache=True)
+def _slopes_along(
+    scores: FloatArray,
+    y: FloatArray,
+    intercept: float,
     resolution: float,
     ascending: FloatArray,
     workspace: Workspace,
-) -> tuple[float, float]:
-    """Overwrites `workspace`; value and derivative of the hinge with one cost per rank."""
+) -> tuple[float, float, float]:
+    """Overwrites `workspace`; value and derivatives of the hinge with one cost per rank."""
     value = 0.0
-    slope = 0.0
-    for k in range(order_along(scores, y, intercept, side, resolution, workspace)):
-        cost = ascending[ascending.size - 1 - k]
-        value += cost * workspace.keys[k]
-        slope -= cost * y[workspace.order[k]]
-    return value, slope
+    left = 0.0
+    right = 0.0
+    last = ascending.size - 1
+    size = order_along(scores, y, intercept, 1.0, resolution, workspace)
+    for k in range(size):
+        value += ascending[last - k] * workspace.keys[k]
+        right -= ascending[last - k] * y[workspace.order[k]]
+    if not is_bent(scores, y, intercept, resolution, workspace, size):
+        return value, right, right
+    for k in range(order_along(scores, y, intercept, -1.0, resolution, workspace)):
+        left -= ascending[last - k] * y[workspace.order[k]]
+    return value, left, right
 
 
 @njit(cache=True)
@@ -86,6 +112,27 @@ def _sum_ranked(slack: FloatArray, ascending: FloatArray, workspace: Workspace) 
     for k in range(sort_positive(slack, workspace)):
         total += ascending[ascending.size - 1 - k] * workspace.keys[k]
     return total
+
+
+def look_on_both_sides(
+    scores: FloatArray,
+    y: FloatArray,
+    intercept: float,
+    resolution: float,
+    workspace: Workspace,
+    look_aside: Callable[[IntArray, FloatArray], tuple[float, float]],
+) -> tuple[float, float, float]:
+    """Value and derivatives to the left and right of an intercept, one sort where it is smooth.
+
+    `look_aside` takes samples and their deviations, the largest first, and returns value and
+    derivative.
+    """
+    size = order_along(scores, y, intercept, 1.0, resolution, workspace)
+    value, right = look_aside(workspace.order[:size], workspace.keys[:size])
+    if not is_bent(scores, y, intercept, resolution, workspace, size):
+        return value, right, right
+    size = order_along(scores, y, intercept, -1.0, resolution, workspace)
+    return value, look_aside(workspace.order[:size], workspace.keys[:size])[1], right
 
 
 class RankedHinge:
@@ -161,17 +208,19 @@ class RankedHinge:
         dual[order] = self._costs.largest_first(order)
         return dual
 
-    def slope(
-        self, scores: FloatArray, y: FloatArray, intercept: float, side: float, resolution: float
-    ) -> tuple[float, float]:
-        where = (scores, y, intercept, side, resolution)
+    def slopes(
+        self, scores: FloatArray, y: FloatArray, intercept: float, resolution: float
+    ) -> tuple[float, float, float]:
+        workspace = self._workspace
         if self.mass is None:
-            value, slope = _slope_along(*where, self._ascending, self._workspace)
-            return float(value), float(slope)
-        size = order_along(*where, self._workspace)
-        order = self._workspace.order[:size]
-        charged = self._costs.largest_first(order)
-        return float(charged @ self._workspace.keys[:size]), -float(charged @ y[order])
+            found = _slopes_along(scores, y, intercept, resolution, self._ascending, workspace)
+            return float(found[0]), float(found[1]), float(found[2])
+
+        def look_aside(order: IntArray, keys: FloatArray) -> tuple[float, float]:
+            charged = self._costs.largest_first(order)
+            return float(charged @ keys), -float(charged @ y[order])
+
+        return look_on_both_sides(scores, y, intercept, resolution, workspace, look_aside)
 
     def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:
         near = slack > -error

@@ -33,7 +33,7 @@ from owasvm.losses._sorting import (
     sort_positive,
 )
 from owasvm.losses.base import ProxPoint
-from owasvm.losses.hinge import order_along
+from owasvm.losses.hinge import look_on_both_sides
 from owasvm.rounding import accumulated
 
 FloatArray = NDArray[np.float64]
@@ -184,13 +184,14 @@ class RankedSquaredHinge:
         dual[order] = 2.0 * self._costs.largest_first(order) * self._workspace.keys[:n_positive]
         return dual
 
-    def slope(
-        self, scores: FloatArray, y: FloatArray, intercept: float, side: float, resolution: float
-    ) -> tuple[float, float]:
-        size = order_along(scores, y, intercept, side, resolution, self._workspace)
-        order, keys = self._workspace.order[:size], self._workspace.keys[:size]
-        pulls = self._costs.largest_first(order) * keys
-        return float(pulls @ keys), -2.0 * float(pulls @ y[order])
+    def slopes(
+        self, scores: FloatArray, y: FloatArray, intercept: float, resolution: float
+    ) -> tuple[float, float, float]:
+        def look_aside(order: IntArray, keys: FloatArray) -> tuple[float, float]:
+            pulls = self._costs.largest_first(order) * keys
+            return float(pulls @ keys), -2.0 * float(pulls @ y[order])
+
+        return look_on_both_sides(scores, y, intercept, resolution, self._workspace, look_aside)
 
     def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:
         near = slack > -error
