@@ -1,6 +1,7 @@
 """Deviations ranked within each class: ``ranks="class"``."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,10 @@ from owasvm.persistence import load, save
 from owasvm.problem import OWAProblem
 from owasvm.samples import OnDemandSamples, Samples, prepare
 from owasvm.samples.device import DeviceSamples
-from owasvm.solvers import solve
+from owasvm.solvers import interior, newton, solve
+from owasvm.solvers.contract import Settings
+from owasvm.solvers.interior import choose_groups, minimise
+from owasvm.solvers.newton.tuning import Tuning
 from owasvm.weights import owa_weights
 from tests.oracles import (
     Groups,
@@ -413,6 +417,64 @@ class TestGroupedCosts:
         assert plain.sample_weight is None
         assert plain.total == pytest.approx(costs.total)
         assert isinstance(make_loss("hinge", plain), GroupedRankedLoss)
+
+
+class TestInteriorPoints:
+    """Where Newton steps are slow: every group has levels of its own."""
+
+    @settings(deadline=None, max_examples=40)
+    @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([1e-1, 1e-3, 1e-6]))
+    def test_levels_stay_below_the_costs(self, seed: int, weighted: bool, share: float) -> None:
+        rng = np.random.default_rng(seed)
+        n_samples = int(rng.integers(2, 150))
+        y = np.where(rng.random(n_samples) < 0.3, 1.0, -1.0)
+        y[:2] = 1.0, -1.0
+        mass = rng.uniform(0.2, 4.0, n_samples) if weighted else None
+        costs = assign_costs(y, "basic", 0.2, 2.0, mass, ranks="class")
+        slack = rng.normal(size=n_samples)
+        value = make_loss("hinge", costs).value(slack)
+        stairs = choose_groups(costs, slack, share * value, n_samples)
+        lost = 0.0
+        for group, part in parts_of(costs):
+            [(first, last)] = np.unique(stairs.spans[group], axis=0)
+            order = np.argsort(-slack[group])
+            totals = np.cumsum(np.ones(group.size) if mass is None else mass[group][order])
+            levels = stairs.reach[first:last], stairs.jump[first:last]
+            reached = np.minimum(totals[:, None], levels[0]) @ levels[1]
+            allowed = np.cumsum(part.largest_first(order))
+            assert np.all(reached <= allowed * (1 + 1e-12) + 1e-12)
+            ranked = np.maximum(slack[group][order], 0.0)
+            lost += np.diff(allowed - reached, prepend=0.0) @ ranked
+        assert lost == pytest.approx(stairs.loss, rel=1e-6, abs=1e-10 * (1 + value))
+        assert stairs.loss <= share * value + 1e-12 * (1 + value)
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("n_positive", [1, 20])
+    @pytest.mark.parametrize("kernel", [False, True])
+    def test_rescue(
+        self, weighted: bool, n_positive: int, kernel: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rng = np.random.default_rng(0)
+        y = np.repeat([1.0, -1.0], [n_positive, 60])
+        X = rng.standard_t(3, size=(y.size, 3)) + 0.5 * y[:, None]
+        mass = rng.uniform(0.5, 2.0, size=y.size) if weighted else None
+        costs = assign_costs(y, "basic", 0.2, 10.0, mass, ranks="class")
+        data = {"gram": gaussian(X, 0.3)} if kernel else {"features": X}
+        problem = OWAProblem(y, costs, **data)
+        expected = newton.solve(problem, Settings(), Tuning(rescue_steps=10**9))
+        called = []
+
+        def note(*arguments: Any) -> Any:
+            called.append(minimise(*arguments))
+            return called[-1]
+
+        monkeypatch.setattr(interior, "minimise", note)
+        at_once = Tuning(rescue_share=0.0, more_patience=0.0)
+        found = newton.solve(problem, Settings(), at_once)
+        assert called and called[0].gap <= 1e-6
+        assert problem.ranked_loss().excess(np.maximum(called[0].dual, 0.0)) <= 1 + 1e-9
+        assert found.status == "optimal"
+        assert found.objective == pytest.approx(expected.objective, rel=2e-6)
 
 
 class TestWeightsThatFall:

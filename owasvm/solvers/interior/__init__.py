@@ -13,7 +13,8 @@ them. An interior point method does not see pieces. It needs few levels of cost
 and takes 10 to 50 iterations most often (140 were seen, with thousands of samples and hundreds of
 levels), each with one factorisation of the size of the samples or of their features. Its dual
 shares ``p`` lie in ``[0, jump_g s_i]`` with ``sum_i p_ig <= jump_g reach_g``, and
-``a_i = sum_g p_ig`` is a dual point of the problem itself.
+``a_i = sum_g p_ig`` is a dual point of the problem itself. Groups of samples that are ranked apart
+have levels of their own.
 
 The directions are those of Mehrotra with a few centrality corrections after Gondzio [1]_.
 
@@ -44,6 +45,7 @@ from owasvm.solvers.interior.groups import Staircase, choose_groups
 from owasvm.solvers.interior.systems import FeatureSystem, KernelSystem, Move, System
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 __all__ = [
     "FeatureSystem",
@@ -102,16 +104,21 @@ class _State:
     def __init__(self, stairs: Staircase, mass: FloatArray, y: FloatArray) -> None:
         n_samples, n_levels = y.size, stairs.jump.size
         self.jump, self.reach, self.mass, self.y = stairs.jump, stairs.reach, mass, y
-        filled = _FIRST_SHARE * stairs.reach / mass.sum()
-        self.share = np.outer(mass, stairs.jump * filled)
-        rest = np.outer(mass, stairs.jump) - self.share
-        barrier = 0.5 * float(np.mean(self.share * (1.0 - filled)))
+        self.spans = stairs.spans
+        levels = np.arange(n_levels)
+        met = (self.spans[:, :1] <= levels) & (levels < self.spans[:, 1:])
+        self.n_pairs = int(np.count_nonzero(met))
+        filled = _FIRST_SHARE * stairs.reach / (mass @ met)
+        self.share = np.where(met, np.outer(mass, stairs.jump * filled), 0.0)
+        rest = np.where(met, np.outer(mass, stairs.jump) - self.share, np.inf)
+        barrier = 0.5 * float(np.sum(self.share * (1.0 - filled))) / self.n_pairs
         typical = float(mass.mean())
         pushed = barrier / (typical * stairs.jump) * (1.0 / (1.0 - filled) - 1.0 / filled)
         self.level = 1.0 - np.clip(pushed, -2.0, 0.9)
         self.slack = np.ones(n_samples)
         self.intercept = 0.0
-        self.above, self.below = barrier / rest, barrier / self.share
+        self.above = barrier / rest
+        self.below = np.divide(barrier, self.share, out=np.zeros_like(self.share), where=met)
         lacking = (self.slack[:, np.newaxis] - self.level) - (self.above - self.below)
         self.above += np.maximum(lacking, 0.0)
         self.below += np.maximum(-lacking, 0.0)
@@ -119,19 +126,21 @@ class _State:
         self.used = self.share.sum(axis=0)
         self.bound = stairs.jump * stairs.reach - self.used
         shape = (n_samples, n_levels)
-        self.weight, self.offset = np.empty(shape), np.empty(shape)
+        self.weight, self.offset = np.zeros(shape), np.empty(shape)
         self.inverses = np.empty((4, *shape))
         self.wanted_below, self.wanted_above = np.empty(shape), np.empty(shape)
         self.steps = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
         self.spare_steps = (np.empty(shape), np.empty(shape), np.empty(shape))
 
     @property
-    def pairs(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        return self.share, self.below, self.above, self.jump, self.mass
+    def pairs(
+        self,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
+        return self.share, self.below, self.above, self.jump, self.mass, self.spans
 
     @property
     def n_products(self) -> int:
-        return 2 * self.share.size + self.level.size
+        return 2 * self.n_pairs + self.level.size
 
 
 def minimise(
@@ -217,8 +226,8 @@ def _iterate(state: _State, system: System, barrier: float) -> bool:
     state.slack += step * direction.slack
     state.intercept += step * direction.intercept
     system.advance(step, direction)
-    share, below, above, _, _ = state.pairs
-    move(step, share, below, above, *state.steps, state.dual, state.used)
+    share, below, above, *_ = state.pairs
+    move(step, state.spans, share, below, above, *state.steps, state.dual, state.used)
     return True
 
 
@@ -228,10 +237,12 @@ def _solve(
     """The direction for the wanted changes, the step of the bounds, and the longest step."""
     by_sample, by_level = np.empty(state.y.size), np.empty(state.level.size)
     arguments = (state.wanted_below, state.wanted_above)
-    gather(*arguments, state.inverses, state.weight, state.offset, by_sample, by_level)
+    weights = (state.inverses, state.weight, state.offset)
+    gather(state.spans, *arguments, *weights, by_sample, by_level)
     by_level += wanted_bound / state.level - lacking
     found = system.solve(by_sample, by_level)
     blocking = expand(
+        state.spans,
         found.slack,
         found.level,
         *arguments,

@@ -2,7 +2,8 @@
 
 A pair (i, g) has a dual share p in ``(0, cap)``, ``cap = jump[g] * mass[i]``, and two positive
 distances ``above - below = u_i - t_g``. On the central path ``below * p`` and
-``above * (cap - p)`` are both equal to the barrier parameter.
+``above * (cap - p)`` are both equal to the barrier parameter. A sample meets the levels of the
+samples it is ranked among, those from ``spans[i, 0]`` up to ``spans[i, 1]``.
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 # Sums and maxima in any order; numbers that are not finite show in the steps of the slacks.
 _LOOSE = {"reassoc", "contract", "nnan", "nsz"}
@@ -23,6 +25,7 @@ def weigh(
     above: FloatArray,
     jump: FloatArray,
     mass: FloatArray,
+    spans: IntArray,
     inverses: FloatArray,
     weight: FloatArray,
     by_sample: FloatArray,
@@ -36,7 +39,7 @@ def weigh(
     gap = 0.0
     for i in range(share.shape[0]):
         total = 0.0
-        for g in range(share.shape[1]):
+        for g in range(spans[i, 0], spans[i, 1]):
             rest = jump[g] * mass[i] - share[i, g]
             gap += below[i, g] * share[i, g] + above[i, g] * rest
             inverses[0, i, g] = 1.0 / share[i, g]
@@ -59,6 +62,7 @@ def aim(
     above: FloatArray,
     jump: FloatArray,
     mass: FloatArray,
+    spans: IntArray,
     share_step: FloatArray,
     below_step: FloatArray,
     above_step: FloatArray,
@@ -67,7 +71,7 @@ def aim(
 ) -> None:
     """Overwrites the wanted changes of both products: to `target`, seconds orders taken off."""
     for i in range(share.shape[0]):
-        for g in range(share.shape[1]):
+        for g in range(spans[i, 0], spans[i, 1]):
             rest = jump[g] * mass[i] - share[i, g]
             change = share_step[i, g]
             wanted_below[i, g] = target - below[i, g] * share[i, g] - below_step[i, g] * change
@@ -83,6 +87,7 @@ def aim_centre(
     above: FloatArray,
     jump: FloatArray,
     mass: FloatArray,
+    spans: IntArray,
     share_step: FloatArray,
     below_step: FloatArray,
     above_step: FloatArray,
@@ -91,7 +96,7 @@ def aim_centre(
 ) -> None:
     """Adds to the wanted changes what brings stray products after a step near the target."""
     for i in range(share.shape[0]):
-        for g in range(share.shape[1]):
+        for g in range(spans[i, 0], spans[i, 1]):
             rest = jump[g] * mass[i] - share[i, g]
             change = step * share_step[i, g]
             first = (below[i, g] + step * below_step[i, g]) * (share[i, g] + change)
@@ -106,6 +111,7 @@ def aim_centre(
 
 @njit(cache=True, fastmath=_LOOSE)
 def gather(
+    spans: IntArray,
     wanted_below: FloatArray,
     wanted_above: FloatArray,
     inverses: FloatArray,
@@ -118,7 +124,7 @@ def gather(
     by_level[:] = 0.0
     for i in range(weight.shape[0]):
         total = 0.0
-        for g in range(weight.shape[1]):
+        for g in range(spans[i, 0], spans[i, 1]):
             value = weight[i, g] * (
                 wanted_below[i, g] * inverses[0, i, g] - wanted_above[i, g] * inverses[1, i, g]
             )
@@ -130,6 +136,7 @@ def gather(
 
 @njit(cache=True, fastmath=_LOOSE)
 def expand(
+    spans: IntArray,
     slack_step: FloatArray,
     level_step: FloatArray,
     wanted_below: FloatArray,
@@ -146,7 +153,7 @@ def expand(
     """Overwrites the steps of the pairs; returns 1 over the longest step they allow."""
     blocking = 0.0
     for i in range(weight.shape[0]):
-        for g in range(weight.shape[1]):
+        for g in range(spans[i, 0], spans[i, 1]):
             change = weight[i, g] * (slack_step[i] - level_step[g]) + offset[i, g]
             first = (wanted_below[i, g] - below[i, g] * change) * inverses[0, i, g]
             second = (wanted_above[i, g] + above[i, g] * change) * inverses[1, i, g]
@@ -168,6 +175,7 @@ def gap_after(
     above: FloatArray,
     jump: FloatArray,
     mass: FloatArray,
+    spans: IntArray,
     share_step: FloatArray,
     below_step: FloatArray,
     above_step: FloatArray,
@@ -175,7 +183,7 @@ def gap_after(
     """The gap of the pairs after a step."""
     gap = 0.0
     for i in range(share.shape[0]):
-        for g in range(share.shape[1]):
+        for g in range(spans[i, 0], spans[i, 1]):
             rest = jump[g] * mass[i] - share[i, g]
             change = step * share_step[i, g]
             gap += (below[i, g] + step * below_step[i, g]) * (share[i, g] + change)
@@ -186,6 +194,7 @@ def gap_after(
 @njit(cache=True, fastmath=_LOOSE)
 def move(
     step: float,
+    spans: IntArray,
     share: FloatArray,
     below: FloatArray,
     above: FloatArray,
@@ -199,7 +208,7 @@ def move(
     by_level[:] = 0.0
     for i in range(share.shape[0]):
         total = 0.0
-        for g in range(share.shape[1]):
+        for g in range(spans[i, 0], spans[i, 1]):
             share[i, g] += step * share_step[i, g]
             below[i, g] += step * below_step[i, g]
             above[i, g] += step * above_step[i, g]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.costs import Costs
+from owasvm.grouping import parts_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -43,15 +44,36 @@ class Staircase:
         Ascending.
     loss : float
         What the averaging loses at the slacks the groups were chosen for.
+    spans : ndarray of shape (n_samples, 2)
+        The first level that each sample meets, and the one behind its last: those of the samples
+        it is ranked among.
     """
 
     jump: FloatArray
     reach: FloatArray
     loss: float
+    spans: IntArray
 
 
 def choose_groups(costs: Costs, slack: FloatArray, allowed: float, most: int) -> Staircase:
     """As few groups as lose no more than `allowed` at the slacks, but not very few, nor `most`."""
+    spans = np.empty((slack.size, 2), dtype=np.int64)
+    jumps, reaches, lost, n_levels = [], [], 0.0, 0
+    for ranked, part in parts_of(costs):
+        share = ranked.size / slack.size
+        jump, reach, loss = _choose_levels(part, slack[ranked], share * allowed, share * most)
+        spans[ranked] = n_levels, n_levels + jump.size
+        jumps.append(jump)
+        reaches.append(reach)
+        lost += loss
+        n_levels += jump.size
+    return Staircase(np.concatenate(jumps), np.concatenate(reaches), lost, spans)
+
+
+def _choose_levels(
+    costs: Costs, slack: FloatArray, allowed: float, most: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """Jumps and reaches of samples that are ranked together, and what they lose."""
     order = np.argsort(-slack, kind="stable")
     mass = np.ones(slack.size) if costs.sample_weight is None else costs.sample_weight[order]
     price = costs.largest_first(order) / mass
@@ -63,16 +85,18 @@ def choose_groups(costs: Costs, slack: FloatArray, allowed: float, most: int) ->
         lost = _covariance(edges, mass, price, sorted_slack)
         if lost <= allowed or number >= most:
             break
-        number = min(_FACTOR * number, float(most))
+        number = min(_FACTOR * number, most)
     totals = np.add.reduceat(mass, edges[:-1])
     means = np.add.reduceat(mass * price, edges[:-1]) / totals
     jump = means - np.append(means[1:], 0.0)
     kept = jump > 1e-14 * means[0]
-    return Staircase(jump[kept], np.cumsum(totals)[kept], lost)
+    return jump[kept], np.cumsum(totals)[kept], lost
 
 
 def _spread(price: FloatArray, sorted_slack: FloatArray) -> FloatArray:
     """Where the ranks lie on a scale on which groups of equal length lose the least."""
+    if price.size == 1:
+        return np.zeros(1)
     falls = np.maximum(price[:-1] - price[1:], 0.0)
     width = max(int(_WINDOW * price.size), 1)
     padded = np.pad(sorted_slack, width, mode="edge")

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.costs import Costs
-from owasvm.losses import RankedHinge
 from owasvm.problem import OWAProblem
 from owasvm.solvers import interior
 from owasvm.solvers.clock import Clock
@@ -70,7 +69,7 @@ class Rescue:
         self._limit = np.inf
         operator, n_samples = task.operator, problem.n_samples
         self._width = operator.n_columns
-        if not isinstance(task.loss, RankedHinge) or n_samples * _MOST_LEVELS > _MAX_PAIRS:
+        if problem.loss != "hinge" or n_samples * _MOST_LEVELS > _MAX_PAIRS:
             return
         if self._width is not None and self._width <= n_samples:
             width = self._width + 2.0 * _FIRST_LEVELS
