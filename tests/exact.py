@@ -101,6 +101,15 @@ class ExactProblem:
         parameters = self.problem.parameters
         family, alpha = parameters.get("weights", "basic"), parameters.get("alpha", 0.6)
         self.mass = None if np.all(mass == 1.0) else mass
+        self.is_grouped = parameters.get("ranks") == "class"
+        if self.is_grouped:
+            self.shares = {
+                sign: share_function(family, alpha, total=float(mass[self.y == sign].sum()))
+                for sign in (-1.0, 1.0)
+            }
+            alone = [weights_in_order(share, np.ones(1024)) for share in self.shares.values()]
+            self.convex = all(map(is_convex, alone))
+            return
         if self.mass is None:
             self.weights = owa_weights(mass.size, family, alpha)
             self.costs = Wide(self.weights) * self.C
@@ -167,6 +176,13 @@ class ExactProblem:
 
     def costs_in_order(self, order: NDArray[np.intp]) -> Wide:
         """Costs of the samples in ascending order of deviation."""
+        if self.is_grouped:
+            mass = np.ones(order.size) if self.mass is None else self.mass
+            costs = np.empty(order.size)
+            for sign, share in self.shares.items():
+                own = self.y[order] == sign
+                costs[own] = weights_in_order(share, mass[order][own])
+            return Wide(costs) * self.C
         if self.mass is None:
             return self.costs
         return Wide(weights_in_order(self.share, self.mass[order])) * self.C
@@ -228,15 +244,14 @@ class ExactProblem:
         """Losses in doubles, one for each intercept."""
         with np.errstate(over="ignore", invalid="ignore"):
             deviations = np.maximum(0.0, 1.0 - self.y * (scores + intercepts[:, None]))
-            if self.mass is None:
+            if self.mass is None and not self.is_grouped:
                 return np.sort(deviations, axis=1) ** self.power @ self.costs.doubles()
             return np.array([self._near_loss(row) for row in deviations])
 
     def _near_loss(self, deviations: FloatArray) -> float:
-        assert self.mass is not None
         order = np.argsort(deviations)
-        costs = weights_in_order(self.share, self.mass[order])
-        return self.C * float(costs @ deviations[order] ** self.power)
+        costs = self.costs_in_order(order).doubles()
+        return float(costs @ deviations[order] ** self.power)
 
 
 def exact_objective(problem: HostileProblem, coefficients: Any, intercept: Any) -> float:
@@ -349,6 +364,8 @@ class Rivals:
         """The convex problem through Clarabel, on centred features or the exact kernel."""
         exact = self.exact
         if exact.mass is not None or exact.y.size > 80 or exact.is_overflowing:
+            return
+        if exact.is_grouped:
             return
         for unit_rows in (False, True):
             for signed in _interior_point(

@@ -1,4 +1,4 @@
-"""Seeded problems: hostile ones, ordinary ones, ordinary ones that are shifted.
+"""Seeded problems: hostile ones, also ranked within classes, ordinary ones, shifted ones.
 
 :func:`hostile_problem` draws problems that numerics find hard, :func:`ordinary_problem` and
 :func:`shifted_problem` ones on which a fit with convex weights has to reach its gap. The kind and
@@ -8,7 +8,7 @@ the seed repeat a problem.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -454,8 +454,23 @@ def _ordinary_fit(
     )
 
 
+def grouped_problem(seed: int) -> HostileProblem:
+    """A hostile problem whose deviations are ranked within classes."""
+    problem = hostile_problem(seed)
+    parameters = {**problem.parameters, "ranks": "class"}
+    if not isinstance(parameters["weights"], str):
+        parameters.update(weights="basic", alpha=0.3)
+    if parameters["solver"] == "branch-and-bound":
+        parameters["solver"] = "dca"
+    if parameters["solver"] == "newton":
+        # Weights that rise for all samples may fall for fewer.
+        parameters["solver"] = "auto"
+    return replace(problem, kind="grouped", parameters=parameters)
+
+
 GENERATORS: dict[str, Callable[[int], HostileProblem]] = {
     "hostile": hostile_problem,
     "ordinary": ordinary_problem,
     "shifted": shifted_problem,
+    "grouped": grouped_problem,
 }

@@ -459,6 +459,10 @@ class TestShare:
     def test_shifted(self, worker: Worker, seeds: range) -> None:
         self._check(worker, "shifted", seeds)
 
+    @pytest.mark.parametrize("seeds", _chunks(45), ids=str)
+    def test_grouped(self, worker: Worker, seeds: range) -> None:
+        self._check(worker, "grouped", seeds)
+
     @pytest.mark.parametrize("fault", sorted(ONCE_BROKEN))
     def test_what_was_broken_once(self, worker: Worker, fault: str) -> None:
         self._check(worker, "hostile", ONCE_BROKEN[fault])
