@@ -206,6 +206,7 @@ def _check_certificates(classifier: Classifier, n_problems: int, n_features: int
     _check_figure(classifier, "objective_", n_problems)
     _check_figure(classifier, "n_iter_", n_problems)
     _check_weights(classifier, n_problems)
+    _check_payments(classifier, n_problems)
     _check_number(_attribute(classifier, "fit_time_"), "fit_time_")
     if not isinstance(_attribute(classifier, "convex_"), (bool, np.bool_)):
         raise ValueError("convex_ is neither true nor false")
@@ -236,6 +237,25 @@ def _check_weights(classifier: Classifier, n_problems: int) -> None:
             _check_array(weights, "owa_weights_", "f", (None,))
 
 
+def _check_payments(classifier: Classifier, n_problems: int) -> None:
+    """Check what each row pays, which models of earlier versions do not tell."""
+    if not hasattr(classifier, "deviations_"):
+        return
+    deviations = _attribute(classifier, "deviations_")
+    costs = _attribute(classifier, "sample_costs_")
+    for name, values in (("deviations_", deviations), ("sample_costs_", costs)):
+        if type(values) is not np.ndarray or values.dtype != np.float64:
+            raise ValueError(f"{name} is not an array of numbers")
+        # Rows of weight zero have neither.
+        known = np.where(np.isnan(values), 0.0, values)
+        _check_array(known, name, "f", _rows(n_problems))
+    if deviations.shape != costs.shape or np.any(np.isnan(deviations) != np.isnan(costs)):
+        raise ValueError("deviations_ and sample_costs_ are not of the same rows")
+    for outliers in _parts(classifier, "outliers_", n_problems, (np.ndarray,)):
+        _check_array(outliers, "outliers_", "iu", (None,))
+        _check_indices(outliers, deviations.shape[-1], "outliers_")
+
+
 def _check_solution(solution: Solution, n_features: int) -> None:
     _floats(solution, "dual", (None,))
     for name in ("intercept", "objective", "n_iter", "build_time", "solve_time"):
@@ -243,6 +263,8 @@ def _check_solution(solution: Solution, n_features: int) -> None:
     _check_number(_attribute(solution, "lower_bound"), "lower_bound of solution_", finite=False)
     if _attribute(solution, "coef") is not None:
         _floats(solution, "coef", (n_features,))
+    if solution.deviations is not None:
+        _floats(solution, "deviations", solution.dual.shape)
 
 
 def _check_svm(svm: BaseLibSVM) -> None:

@@ -142,6 +142,7 @@ class Certificate:
             solver=solver,
             n_iter=n_iter,
             coef=self.weight,
+            deviations=self.deviations,
             build_time=build_time,
             solve_time=solve_time,
             details=details or {},

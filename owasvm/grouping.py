@@ -19,10 +19,20 @@ from owasvm.weights import Quantifier
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["RANKS", "GroupedCosts", "assign_costs", "parts_of"]
+__all__ = [
+    "RANKS",
+    "GroupedCosts",
+    "assign_costs",
+    "charge_by_rank",
+    "find_ignored",
+    "parts_of",
+]
 
 #: What deviations can be ranked among.
 RANKS: tuple[str, ...] = ("all", "class")
+
+# Values closer than this share of the largest one are equal up to rounding.
+_TIE = 1e-8
 
 
 class GroupedCosts:
@@ -151,3 +161,77 @@ def parts_of(costs: Costs) -> Sequence[tuple[IntArray, Costs]]:
     if isinstance(costs, GroupedCosts):
         return costs.parts
     return [(np.arange(costs.n_samples), costs)]
+
+
+def charge_by_rank(costs: Costs, values: FloatArray) -> FloatArray:
+    """Hand the costs to the samples by the rank of their values.
+
+    The k-th smallest value of all, or of its group, receives the k-th cost; samples of sample
+    weight s occupy s ranks. Equal values (up to rounding) share the sum of their costs in
+    proportion to their sample weights, so that neither the order of the rows nor a split into
+    copies matters.
+
+    Parameters
+    ----------
+    costs : Costs
+        The costs.
+    values : ndarray of shape (n_samples,)
+        Finite numbers: deviations, or whatever else the samples are ranked by.
+
+    Returns
+    -------
+    charged : ndarray of shape (n_samples,)
+        The cost of each sample; they sum to ``costs.total``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from owasvm.costs import RankCosts
+    >>> from owasvm.grouping import charge_by_rank
+    >>> charge_by_rank(RankCosts(4, [0, 1, 3, 4], C=2.0), np.array([0.5, 0.1, 0.7, 0.5])).tolist()
+    [4.0, 0.0, 8.0, 4.0]
+    """
+    charged = np.empty(values.size)
+    for group, part in parts_of(costs):
+        charged[group] = _share_ranks(part, values[group])
+    return charged
+
+
+def _share_ranks(costs: Costs, values: FloatArray) -> FloatArray:
+    order = np.argsort(values, kind="stable")
+    in_order = costs.in_order(order)
+    mass = costs.sample_weight
+    amount = np.ones(order.size) if mass is None else mass[order]
+    gaps = np.diff(values[order])
+    starts = np.concatenate(([0], np.flatnonzero(gaps > _TIE * np.max(np.abs(values))) + 1))
+    per_unit = np.add.reduceat(in_order, starts) / np.add.reduceat(amount, starts)
+    sizes = np.diff(np.append(starts, order.size))
+    charged = np.empty(order.size)
+    charged[order] = np.repeat(per_unit, sizes) * amount
+    return charged
+
+
+def find_ignored(costs: Costs, charged: FloatArray, values: FloatArray) -> IntArray:
+    """Samples that costs ending in zeros ignore.
+
+    Parameters
+    ----------
+    costs : Costs
+        Among whom the samples were ranked.
+    charged : ndarray of shape (n_samples,)
+        The cost of each sample, see :func:`charge_by_rank`.
+    values : ndarray of shape (n_samples,)
+        What they were ranked by.
+
+    Returns
+    -------
+    ignored : ndarray of shape (n_ignored,)
+        Positions of the samples of cost 0 with larger values than all of their group that are
+        charged, ascending.
+    """
+    ignored = np.zeros(values.size, dtype=bool)
+    for group, _ in parts_of(costs):
+        own, paid = values[group], charged[group]
+        largest_charged = own[paid > 0.0].max(initial=-np.inf)
+        ignored[group] = (paid == 0.0) & (own > largest_charged)
+    return np.flatnonzero(ignored)

@@ -103,6 +103,14 @@ class TrainingSet:
         """Where the samples stood among the rows that were given."""
         return np.arange(self.n_samples) if self.kept is None else self.kept
 
+    def by_given_row(self, values: FloatArray) -> FloatArray:
+        """One value per row that was given: NaN for the rows that were left out."""
+        if self.kept is None:
+            return values
+        spread = np.full(self.n_given, np.nan)
+        spread[self.kept] = values
+        return spread
+
     @property
     def n_problems(self) -> int:
         """One for two classes, one per class for more."""

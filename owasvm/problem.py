@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.costs import Costs, OwnCosts, PlainCosts, RankCosts, WeightedCosts
-from owasvm.losses import LOSSES, RankedLoss, make_loss
+from owasvm.grouping import charge_by_rank
+from owasvm.losses import LOSSES, ProxPoint, RankedLoss, make_loss
 from owasvm.samples import Samples, samples_of
 from owasvm.solution import Solution
 
@@ -143,6 +144,47 @@ class OWAProblem:
         if solution.coef is not None:
             return solution.coef
         return self.samples.weight(self.y * solution.dual)
+
+    def deviations_of(self, solution: Solution) -> FloatArray:
+        """Hinge deviations at a solution, its intercept being that for the samples as moved."""
+        if solution.deviations is not None:
+            return solution.deviations
+        if solution.coef is not None:
+            scores = self.samples.evaluate_weight(solution.coef).scores
+        else:
+            scores = self.scores(solution.dual)
+        return np.maximum(1.0 - self.y * (scores + solution.intercept), 0.0)
+
+    def sample_costs(self, solution: Solution) -> FloatArray:
+        r"""What each sample pays at a solution per unit of deviation, squared for that loss.
+
+        The k-th smallest deviation pays the k-th cost, and samples that tie share their costs in
+        proportion to their sample weights.
+
+        At a solution of a convex problem many tie, as far as the solver's tolerance lets them.
+        The dual variables a tell which: with a solution ``(deviations, a)`` the prox at
+        ``deviations + a / (penalty s)`` gives the deviations back, and near a solution it returns
+        exactly equal ones for those that tie.
+
+        Parameters
+        ----------
+        solution : Solution
+            A solution of the problem.
+
+        Returns
+        -------
+        charged : ndarray of shape (n_samples,)
+            They sum to ``costs.total``.
+        """
+        deviations = self.deviations_of(solution)
+        if not self.costs.convex:
+            return charge_by_rank(self.costs, deviations)
+        loss = self.ranked_loss()
+        penalty = loss.mean_cost
+        scale = penalty if loss.mass is None else penalty * loss.mass
+        point = ProxPoint(self.n_samples)
+        loss.prox(deviations + solution.dual / scale, penalty, point)
+        return charge_by_rank(self.costs, np.maximum(point.prox, 0.0))
 
     def as_given(self, solution: Solution) -> Solution:
         """A solution with the intercept for the samples as they were given."""

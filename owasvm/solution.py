@@ -60,6 +60,8 @@ class Solution:
         Iterations of the solver: Newton steps, nodes, or what the solver counts.
     coef : ndarray of shape (n_features,) or None, default=None
         w itself, for problems given by features.
+    deviations : ndarray of shape (n_samples,) or None, default=None
+        Hinge deviations at (w, b), where the solver left them.
     build_time, solve_time : float, default=0.0
         Seconds for setting up and for solving.
     details : mapping, default={}
@@ -74,6 +76,7 @@ class Solution:
     solver: str
     n_iter: int = 0
     coef: FloatArray | None = None
+    deviations: FloatArray | None = None
     build_time: float = 0.0
     solve_time: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)

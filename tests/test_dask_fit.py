@@ -48,7 +48,8 @@ def assert_same(found, expected, rtol=1e-8):
     assert np.all(np.asarray(found.lower_bound_) <= np.asarray(expected.objective_))
     assert found.coef_.shape == expected.coef_.shape
     np.testing.assert_array_equal(found.classes_, expected.classes_)
-    for name in ("coef_", "intercept_", "owa_weights_", "dual_coef_", "support_"):
+    arrays = ("coef_", "intercept_", "owa_weights_", "dual_coef_", "support_")
+    for name in (*arrays, "deviations_", "sample_costs_"):
         assert type(getattr(found, name)) is np.ndarray
     assert found.n_features_in_ == expected.n_features_in_
 

@@ -15,8 +15,9 @@ from sklearn.neighbors import KernelDensity, LocalOutlierFactor, NearestNeighbor
 from sklearn.svm import SVC
 
 from owasvm import OWASVC, TwoStepOWASVC
-from owasvm.estimators._orders import INDUCED_ORDERS, OrderOptions, induced_scores, rank_weights
-from owasvm.problem import RankCosts
+from owasvm.costs import RankCosts
+from owasvm.estimators._orders import INDUCED_ORDERS, OrderOptions, induced_scores
+from owasvm.grouping import charge_by_rank
 from owasvm.weights import owa_weights
 from tests.strategies import classification_problems, sample_counts
 
@@ -135,13 +136,13 @@ def test_more_neighbours_than_samples():
 
 def test_rank_weights_of_distinct_scores():
     scores = np.array([3.0, -1.0, 2.0, 7.0])
-    weights = rank_weights(scores, RankCosts(4, "basic", 0.5))
+    weights = charge_by_rank(RankCosts(4, "basic", 0.5), scores)
     np.testing.assert_allclose(weights, owa_weights(4, "basic", 0.5)[[2, 0, 1, 3]])
 
 
 def test_equal_scores_share_their_weights():
     scores = np.array([3.0, 1.0, 3.0 * (1 + 1e-15), 7.0])
-    weights = rank_weights(scores, RankCosts(4, [1.0, 2.0, 4.0, 9.0]))
+    weights = charge_by_rank(RankCosts(4, [1.0, 2.0, 4.0, 9.0]), scores)
     np.testing.assert_allclose(weights, np.array([3.0, 1.0, 3.0, 9.0]) / 4)
 
 
@@ -153,8 +154,8 @@ def test_equal_scores_share_their_weights():
 def test_rank_weights_of_weights_are_those_of_copies(scores, family, data):
     values = np.array(scores, dtype=float)
     counts = data.draw(sample_counts(values.size))
-    weighted = rank_weights(values, RankCosts(values.size, *family, 1.0, counts))
-    repeated = rank_weights(np.repeat(values, counts), RankCosts(counts.sum(), *family))
+    weighted = charge_by_rank(RankCosts(values.size, *family, 1.0, counts), values)
+    repeated = charge_by_rank(RankCosts(counts.sum(), *family), np.repeat(values, counts))
     starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
     np.testing.assert_allclose(weighted, np.add.reduceat(repeated, starts), atol=1e-12)
     assert weighted.sum() == pytest.approx(counts.sum())

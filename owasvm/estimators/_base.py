@@ -54,6 +54,25 @@ class BinaryFit:
     weight: FloatArray | None = None
 
 
+@dataclass(frozen=True)
+class Payments:
+    """Who pays what in a solved binary problem.
+
+    Parameters
+    ----------
+    deviations : ndarray of shape (n_samples,)
+        Hinge deviations.
+    sample_costs : ndarray of shape (n_samples,)
+        What each sample pays per unit of deviation.
+    ignored : ndarray of shape (n_ignored,)
+        Samples that weights ending in zeros ignore.
+    """
+
+    deviations: FloatArray
+    sample_costs: FloatArray
+    ignored: IntArray
+
+
 def is_array_of_weights(weights: object) -> bool:
     """Whether rank weights are given one by one, hence for a fixed number of samples."""
     return not (isinstance(weights, str) or callable(weights))
@@ -277,6 +296,14 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             training.codes[support], minlength=training.classes.size
         ).astype(np.int32)
         self.intercept_ = np.array([fit.intercept for fit in fits])
+
+    def _store_payments(self, training: TrainingSet, payments: list[Payments]) -> None:
+        """Keep who pays what, by the rows that were given."""
+        by_row = training.by_given_row
+        self.deviations_ = for_user([by_row(one.deviations) for one in payments])
+        self.sample_costs_ = for_user([by_row(one.sample_costs) for one in payments])
+        outliers = [training.rows[one.ignored] for one in payments]
+        self.outliers_ = outliers[0] if len(outliers) == 1 else outliers
 
     @abstractmethod
     def _store_support(self, training: TrainingSet, support: IntArray) -> None:

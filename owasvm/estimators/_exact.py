@@ -18,10 +18,11 @@ from owasvm.certificate import judge
 from owasvm.estimators._base import (
     BaseOWAClassifier,
     BinaryFit,
+    Payments,
     for_user,
     weights_at,
 )
-from owasvm.grouping import GroupedCosts, assign_costs, parts_of
+from owasvm.grouping import GroupedCosts, assign_costs, find_ignored, parts_of
 from owasvm.losses import LOSSES
 from owasvm.preparation import TrainingSet
 from owasvm.problem import Costs, OWAProblem
@@ -104,6 +105,8 @@ class ExactOWAClassifier(BaseOWAClassifier):
         unsolved = problems[len(solutions) :]
         solutions += [_stop_before_a_step(problem, self.solver) for problem in unsolved]
         self._store_certificates(problems, solutions)
+        payments = [_payments(*pair) for pair in zip(problems, solutions, strict=True)]
+        self._store_payments(training, payments)
         given = [p.as_given(solution) for p, solution in zip(problems, solutions, strict=True)]
         self.solution_ = given[0] if len(given) == 1 else given
         return [_describe(*pair) for pair in zip(problems, given, strict=True)], interrupt
@@ -176,6 +179,14 @@ def _stop_before_a_step(problem: OWAProblem, solver: str) -> Solution:
     """The solution w = 0 of a problem that nobody had time for."""
     nothing = judge(problem, np.zeros(problem.n_samples))
     return nothing.as_solution(Status.INTERRUPTED, solver)
+
+
+def _payments(problem: OWAProblem, solution: Solution) -> Payments:
+    """Who pays what at a solution."""
+    deviations = problem.deviations_of(solution)
+    sample_costs = problem.sample_costs(solution)
+    ignored = find_ignored(problem.costs, sample_costs, deviations)
+    return Payments(deviations, sample_costs, ignored)
 
 
 def _weights_at_solution(problem: OWAProblem, solution: Solution) -> FloatArray | list[FloatArray]:

@@ -29,18 +29,15 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from owasvm.costs import Costs
-from owasvm.grouping import parts_of
 from owasvm.rounding import is_sparse
 
-__all__ = ["INDUCED_ORDERS", "OrderOptions", "induced_scores", "rank_weights"]
+__all__ = ["INDUCED_ORDERS", "OrderOptions", "induced_scores"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Samples = Any
 
 _BLOCK_ENTRIES = 2**22
-_TIE = 1e-8  # scores closer than this share of the largest one are equal up to rounding
 _CANCELLED = 1e-13  # squared distances below this share of the squared norms are rounding
 _SMALLEST_REACH = 1e-10  # keeps the density of copies finite
 
@@ -254,43 +251,3 @@ def induced_scores(
     """
     copies = np.ones(X.shape[0]) if mass is None else mass
     return _SCORES[order](_Geometry(X, copies, is_gram), options)
-
-
-def rank_weights(scores: FloatArray, costs: Costs) -> FloatArray:
-    """Hand the rank weights to the samples by their scores.
-
-    The k-th smallest score of all, or of its group, receives ``weights[k]``; samples of sample
-    weight s occupy s ranks. Equal scores (up to rounding) share the sum of their weights in
-    proportion to their sample weights, so that neither the order of the rows nor a split into
-    copies matters.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples,)
-        Finite numbers.
-    costs : Costs
-        The rank weights.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_samples,)
-        ``C`` times the rank weight of each sample; they sum to ``costs.total``.
-    """
-    weights = np.empty(scores.size)
-    for group, part in parts_of(costs):
-        weights[group] = _share_ranks(scores[group], part)
-    return weights
-
-
-def _share_ranks(scores: FloatArray, costs: Costs) -> FloatArray:
-    order = np.argsort(scores, kind="stable")
-    in_order = costs.in_order(order)
-    mass = costs.sample_weight
-    amount = np.ones(order.size) if mass is None else mass[order]
-    gaps = np.diff(scores[order])
-    starts = np.concatenate(([0], np.flatnonzero(gaps > _TIE * np.max(np.abs(scores))) + 1))
-    per_unit = np.add.reduceat(in_order, starts) / np.add.reduceat(amount, starts)
-    sizes = np.diff(np.append(starts, order.size))
-    weights = np.empty(order.size)
-    weights[order] = np.repeat(per_unit, sizes) * amount
-    return weights

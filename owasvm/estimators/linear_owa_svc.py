@@ -108,6 +108,18 @@ class LinearOWASVC(ExactOWAClassifier):
         not count; with sample weights the weights at the solution, which sum to the total
         sample weight. With ``ranks="class"`` a list, the weights of ``classes_[0]`` and those
         of ``classes_[1]``.
+    deviations_ : ndarray of shape (n_rows,)
+        Hinge deviations of the rows given to ``fit``; NaN for rows of weight zero.
+    sample_costs_ : ndarray of shape (n_rows,)
+        What each row given to ``fit`` pays per unit of its deviation (of its squared deviation
+        with ``loss="squared_hinge"``): `C` times the rank weight that it meets at the solution,
+        times its sample weight. Rows whose deviations tie share the mean, in proportion to their
+        sample weights. The costs sum to `C` times the total sample weight, and with the
+        deviations to the loss. NaN for rows of weight zero.
+    outliers_ : ndarray of shape (n_outliers,)
+        Rows that weights ending in zeros (``"trimmed"``, ``"olympic"``, arrays) ignore: those of
+        cost 0 with larger deviations than all that pay. Empty for other weights. A row that ties
+        with one that pays is not among them.
     convex_ : bool
         Whether the weights are non-decreasing.
     objective_, lower_bound_, gap_ : float
@@ -138,11 +150,12 @@ class LinearOWASVC(ExactOWAClassifier):
     weights this class agrees with ``SVC(kernel="linear")`` and not with ``LinearSVC``.
 
     More than two classes are handled one against the rest. The first axis of ``coef_``,
-    ``intercept_``, ``dual_coef_`` and ``owa_weights_`` then has one row per class,
-    ``objective_``, ``lower_bound_``, ``gap_``, ``status_`` and ``n_iter_`` are arrays, and
-    ``solution_`` is a list. ``support_`` holds every sample that supports any of the classes;
-    ``dual_coef_`` is 0 where it does not support the class of that row, and ``n_support_`` counts
-    the support vectors by their own class.
+    ``intercept_``, ``dual_coef_``, ``owa_weights_``, ``deviations_`` and ``sample_costs_`` then
+    has one row per class, ``objective_``, ``lower_bound_``, ``gap_``, ``status_`` and ``n_iter_``
+    are arrays, and ``solution_`` and ``outliers_`` are lists with one entry per class.
+    ``support_`` holds every sample that supports any of the classes; ``dual_coef_`` is 0 where it
+    does not support the class of that row, and ``n_support_`` counts the support vectors by their
+    own class.
 
     With ``ranks="class"`` the loss is the sum over the two classes of
     :math:`C \sum_k \lambda^g_k\, \xi^g_{(k)}`, the deviations of class g sorted apart; of several
@@ -153,7 +166,8 @@ class LinearOWASVC(ExactOWAClassifier):
     ``fit`` also takes Dask arrays (of dense or sparse blocks) and DataFrames, for data larger than
     memory; labels and sample weights may be lazy as well. The data stay where they are: a step
     makes two passes over the partitions and brings back vectors of length n_samples and systems
-    of the size of the features. Weights that fall need ``solver="dca"`` then. ``predict`` and
+    of the size of the features; ``deviations_`` and ``sample_costs_`` are such vectors, arrays of
+    numpy in the order of the rows. Weights that fall need ``solver="dca"`` then. ``predict`` and
     ``decision_function`` of Dask collections are lazy Dask arrays.
 
     References

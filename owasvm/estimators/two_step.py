@@ -14,19 +14,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from owasvm.costs import Costs
 from owasvm.estimators._base import (
     BinaryFit,
     KernelOWAClassifier,
+    Payments,
     Samples,
     for_user,
     weights_at,
 )
-from owasvm.estimators._orders import INDUCED_ORDERS, OrderOptions, induced_scores, rank_weights
-from owasvm.grouping import assign_costs
+from owasvm.estimators._orders import INDUCED_ORDERS, OrderOptions, induced_scores
+from owasvm.grouping import assign_costs, charge_by_rank, find_ignored
 from owasvm.kernels import KernelFunction
+from owasvm.loss import hinge_deviations
 from owasvm.losses import make_loss
 from owasvm.preparation import TrainingSet, take_samples
-from owasvm.problem import Costs
 from owasvm.rounding import is_sparse
 from owasvm.weights import Quantifier
 
@@ -47,6 +49,7 @@ class _TwoSteps:
     sample_weight: FloatArray
     fit: BinaryFit
     decision_values: FloatArray
+    payments: Payments
 
 
 class TwoStepOWASVC(KernelOWAClassifier):
@@ -157,6 +160,15 @@ class TwoStepOWASVC(KernelOWAClassifier):
     rank_weights_ : ndarray of shape (n_samples,)
         The weight :math:`c_i` of every row given to ``fit``, times its sample weight. Samples
         that tie share the mean of their weights.
+    deviations_ : ndarray of shape (n_rows,)
+        Hinge deviations of the rows given to ``fit`` from the final classifier; NaN for rows of
+        weight zero.
+    sample_costs_ : ndarray of shape (n_rows,)
+        What each row given to ``fit`` pays per unit of its deviation in the second step: `C`
+        times ``rank_weights_``; NaN for rows of weight zero.
+    outliers_ : ndarray of shape (n_outliers,)
+        Rows that weights ending in zeros (``"trimmed"``, ``"olympic"``, arrays) keep out of the
+        second step: those of cost 0 ranked above all that pay. Empty for other weights.
     coef_ : ndarray of shape (1, n_features)
         w, with ``kernel="linear"`` only.
     intercept_ : ndarray of shape (1,)
@@ -197,9 +209,9 @@ class TwoStepOWASVC(KernelOWAClassifier):
     on the order of the rows, and a whole-number sample weight equals that many copies, for all
     orders.
 
-    More than two classes are handled one against the rest: ``first_step_`` and ``second_step_``
-    are lists then, ``objective_`` and ``n_iter_`` arrays, and ``order_`` and ``rank_weights_``
-    have one row per class.
+    More than two classes are handled one against the rest: ``first_step_``, ``second_step_``
+    and ``outliers_`` are lists then, ``objective_`` and ``n_iter_`` arrays, and ``order_``,
+    ``rank_weights_``, ``deviations_`` and ``sample_costs_`` have one row per class.
 
     With ``ranks="class"`` the samples of each class are ranked apart, by the same values; of
     several classes each is ranked apart from the rest.
@@ -308,6 +320,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
             for sign, label, unit_costs in zip(signs, labels, costs, strict=True)
         ]
         self._store_steps(training, costs, signs, steps)
+        self._store_payments(training, [step.payments for step in steps])
         return [step.fit for step in steps], None
 
     def _induced_scores(self, X: Samples, mass: FloatArray | None) -> FloatArray | None:
@@ -336,7 +349,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
         if scores is None:
             first = self._svm(X, labels, mass)
             scores = _margin_values(first, X, signs, self.C * mass)
-        sample_weight = self.mix * rank_weights(scores, costs) + (1.0 - self.mix) * mass
+        sample_weight = self.mix * charge_by_rank(costs, scores) + (1.0 - self.mix) * mass
         self._check_both_classes(sample_weight, signs, labels)
         # LIBSVM would drop samples of weight 0 itself, and then number the others anew.
         counted = np.flatnonzero(sample_weight > 0.0)
@@ -347,13 +360,20 @@ class TwoStepOWASVC(KernelOWAClassifier):
         )
         signed_dual = np.zeros(signs.size)
         signed_dual[counted[second.support_]] = _coefficients(second)
+        values = second.decision_function(X[:, counted] if self._is_precomputed else X)
+        payments = Payments(
+            deviations=hinge_deviations(values, signs),
+            sample_costs=self.C * sample_weight,
+            ignored=find_ignored(costs, sample_weight, scores),
+        )
         return _TwoSteps(
             first=first,
             second=second,
             scores=scores,
             sample_weight=sample_weight,
             fit=BinaryFit(signed_dual, float(second.intercept_[0])),
-            decision_values=second.decision_function(X[:, counted] if self._is_precomputed else X),
+            decision_values=values,
+            payments=payments,
         )
 
     def _svm(self, X: Samples, labels: NDArray[Any], sample_weight: FloatArray) -> SVC:

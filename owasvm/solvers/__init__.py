@@ -181,6 +181,7 @@ def _judge_anew(problem: OWAProblem, solution: Solution) -> Solution:
         dual=found.dual,
         intercept=found.intercept,
         objective=found.objective,
+        deviations=found.deviations,
         lower_bound=-np.inf,
         status=solution.status if stopped else Status.INDEFINITE,
     )

@@ -177,5 +177,5 @@ def run_search(
     if copied is not problem:
         dual = np.zeros(problem.n_samples)
         np.add.at(dual, index, solution.dual)
-        solution = replace(solution, dual=dual)
+        solution = replace(solution, dual=dual, deviations=None)
     return solution
