@@ -18,6 +18,7 @@ FACE, WORK, JUDGE, STATEMENT, DATA = "#EEEEEE", "#F6E3F0", "#FCE0CC", "#FFF3C4",
 ROOMS = [
     (["cli"], 180, 20, 200, FACE, "", "the command owasvm"),
     (["experiments"], 480, 105, 200, FACE, "", "the paper's study"),
+    (["inspection"], 15, 190, 175, FACE, "", "suspicious labels"),
     (["persistence", "_model_checks"], 260, 190, 180, FACE, "", "model files"),
     (["datasets"], 700, 190, 200, FACE, "", "the paper's data"),
     (["estimators", "owasvm"], 330, 275, 300, FACE, "13", "scikit-learn's face"),

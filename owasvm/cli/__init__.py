@@ -25,7 +25,15 @@ from owasvm.persistence import ModelFileError
 __all__ = ["COMMANDS", "main"]
 
 #: The subcommands, in the order of the help text.
-COMMANDS: tuple[str, ...] = ("fit", "predict", "datasets", "reproduce", "report", "solvers")
+COMMANDS: tuple[str, ...] = (
+    "fit",
+    "predict",
+    "inspect",
+    "datasets",
+    "reproduce",
+    "report",
+    "solvers",
+)
 
 _DESCRIPTION = "Support vector machines with an ordered weighted average of deviations."
 _EPILOG = """\

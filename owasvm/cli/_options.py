@@ -84,8 +84,8 @@ def _gamma(text: str) -> float | str:
     return text if text in {"scale", "auto"} else not_negative(text)
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that make the classifier; those not given are None."""
+def add_model_options(parser: argparse.ArgumentParser, weights: str | None = None) -> None:
+    """Add the options that make the classifier; those not given are None, or `weights`."""
     model = parser.add_argument_group("the model")
     model.add_argument(
         "--model",
@@ -100,7 +100,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--weights",
         metavar="NAME",
-        help="rank weights, see below (default: basic)",
+        default=weights,
+        help=f"rank weights, see below (default: {weights or 'basic'})",
     )
     model.add_argument(
         "--alpha", type=number, metavar="NUMBER", help="shape of the weights (default: 0.6)"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
-from owasvm.cli._errors import UsageError, check_output
+from owasvm.cli._errors import UsageError
 from owasvm.cli._matching import match
+from owasvm.cli._output import (
+    add_output_options,
+    check_output_options,
+    escape_formulas,
+    write_table,
+)
 from owasvm.cli._sources import in_words, size
 from owasvm.cli._svmlight import is_sparse
-from owasvm.extras import require
-from owasvm.files import replace_file
 from owasvm.persistence import MAX_BYTES as MAX_MODEL_BYTES
 
 if TYPE_CHECKING:
@@ -48,8 +51,6 @@ examples:
   owasvm predict patients.skops new.csv --output predictions.csv
   owasvm predict patients.skops new.csv --decision --output - | head
 """
-_PARQUET_SUFFIXES = {".parquet", ".pq"}
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _BLOCK_ENTRIES = 2**22
 
 
@@ -59,20 +60,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("model", metavar="MODEL", type=Path, help="model file of 'owasvm fit'")
     parser.add_argument("data", metavar="DATA", type=Path, help="CSV, Parquet or svmlight file")
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        default="-",
-        help="where the predictions go, '-' for standard output (default)",
-    )
+    add_output_options(parser, "the predictions")
     parser.add_argument(
         "--decision", action="store_true", help="write the decision values as well"
-    )
-    parser.add_argument(
-        "--escape-formulas",
-        action="store_true",
-        help="put an apostrophe before predictions that a spreadsheet would run as formulas: "
-        "text that starts with = + - @ or a tab (CSV only)",
     )
     parser.add_argument(
         "--max-model-size",
@@ -88,20 +78,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Load, read, predict, write, report."""
     options = reading_options(arguments)
-    if arguments.escape_formulas and _is_parquet(arguments.output):
-        raise UsageError("--escape-formulas is for CSV; cells of Parquet files hold no formulas")
-    if arguments.output != "-":
-        check_output(Path(arguments.output), arguments.model, arguments.data)
+    check_output_options(arguments, arguments.model, arguments.data)
     model, metadata = _load(arguments.model, arguments.max_model_size)
     matched = match(read_data(arguments.data, options), model, metadata)
     values = _apply(model, matched.samples, bool(metadata.get("is_sparse")), arguments)
     chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
     predictions = model.classes_[chosen]
-    shown = _escape(predictions) if arguments.escape_formulas else predictions
+    shown = escape_formulas(predictions) if arguments.escape_formulas else predictions
     columns: dict[str, Any] = {"prediction": shown}
     if arguments.decision:
         columns.update(_decision_columns(values, model.classes_))
-    _write(columns, arguments.output)
+    write_table(columns, arguments.output, "predictions")
     # Where the predictions go to standard output, they are all that goes there.
     report = sys.stderr if arguments.output == "-" else sys.stdout
     if arguments.output != "-":
@@ -171,18 +158,6 @@ def _decision_columns(values: NDArray[np.float64], classes: NDArray[Any]) -> dic
     return {f"decision {label}": values[:, column] for column, label in enumerate(classes)}
 
 
-def _escape(predictions: NDArray[Any]) -> list[Any]:
-    """Predictions that a spreadsheet shows as they are; numbers need no protection."""
-    return [
-        f"'{label}" if isinstance(label, str) and label.startswith(_FORMULA_STARTS) else label
-        for label in predictions.tolist()
-    ]
-
-
-def _is_parquet(output: str) -> bool:
-    return Path(output).suffix.lower() in _PARQUET_SUFFIXES
-
-
 def _accuracy(predictions: NDArray[Any], truth: NDArray[Any], n_rows: int) -> str:
     """The share of rows predicted right, of those that have a label."""
     # As text, because a column of numbers may be read as text where one value is no number.
@@ -191,20 +166,3 @@ def _accuracy(predictions: NDArray[Any], truth: NDArray[Any], n_rows: int) -> st
     if truth.size < n_rows:
         rows += f"; {n_rows - truth.size} more have no label"
     return f"{100.0 * hits / truth.size:.2f} % ({rows})"
-
-
-def _write(columns: dict[str, Any], output: str) -> None:
-    """Write the table of predictions, in one piece."""
-    pandas = require("pandas", "Writing predictions")
-    frame = pandas.DataFrame(columns)
-    if output == "-":
-        sys.stdout.write(frame.to_csv(index=False, lineterminator="\n"))
-        return
-    buffer = io.BytesIO()
-    if _is_parquet(output):
-        require("pyarrow", "Writing Parquet files")
-        frame.to_parquet(buffer, index=False, engine="pyarrow")
-    else:
-        buffer.write(frame.to_csv(index=False, lineterminator="\n").encode())
-    with replace_file(output) as stream:
-        stream.write(buffer.getbuffer())

@@ -1,0 +1,133 @@
+"""``owasvm inspect``: rank the rows of a data file by how suspicious their labels are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from typing import Any
+
+from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
+from owasvm.cli._errors import UsageError, warn
+from owasvm.cli._options import (
+    WEIGHTS_MANUAL,
+    add_model_options,
+    check_model_options,
+    count,
+    estimator,
+    seed,
+)
+from owasvm.cli._output import (
+    add_output_options,
+    check_output_options,
+    escape_formulas,
+    write_table,
+)
+from owasvm.cli._training import (
+    add_training_options,
+    check_classes,
+    explain_refusals,
+    keep_early_stops,
+    read_training,
+    with_scaling,
+)
+
+HELP = "rank the rows of a data file by how suspicious their labels are"
+
+_DESCRIPTION = """\
+Find labels that look wrong. Every row is judged by classifiers that were
+trained on other rows: by cross-validation, several times over with other folds.
+"""
+_EPILOG = f"""\
+the output:
+  A table with one line per row of the data, the most suspicious first: 'row',
+  its number, from 0 for the first row of data; 'label', as it is in the file;
+  'suggested', the class that the classifiers prefer; 'score', positive where
+  that is another class. A score ranks rows and is no probability: look at the
+  first ones before you change any. CSV, or Parquet if the name ends in .parquet
+  or .pq. Labels from strangers: see --escape-formulas.
+
+{WEIGHTS_MANUAL}
+{MANUAL}
+examples:
+  owasvm inspect patients.csv --target diagnosis --output suspicious.csv
+  owasvm inspect patients.csv --target diagnosis --drop id | head
+  owasvm inspect patients.csv --target diagnosis --C 10 \\
+      --weights trimmed --alpha 0.1 --model two-step --output suspicious.csv
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the command and its options."""
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    add_training_options(parser)
+    add_output_options(parser, "the rows")
+    parser.add_argument(
+        "--cv",
+        type=count,
+        default=5,
+        metavar="FOLDS",
+        help="folds of the cross-validation, stratified and shuffled (default: 5)",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=count,
+        default=5,
+        metavar="NUMBER",
+        help="how many times the folds are drawn (default: 5)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=seed,
+        default=0,
+        metavar="NUMBER",
+        help="seed of the folds, and of solvers that draw random numbers (default: 0)",
+    )
+    add_model_options(parser, weights="uniform")
+    add_reading_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, check, cross-validate, write, report."""
+    import numpy as np
+
+    from owasvm.inspection import label_issues
+
+    if arguments.cv < 2:
+        raise UsageError(f"--cv {arguments.cv} leaves nothing to train on; use 2 or more folds")
+    if arguments.repeats < 1:
+        raise UsageError("--repeats 0 leaves nothing to judge by; use 1 or more")
+    check_model_options(arguments)
+    options = reading_options(arguments)
+    check_output_options(arguments, arguments.data)
+    training = read_training(read_data(arguments.data, options), arguments)
+    check_classes(training, arguments)
+    model = with_scaling(estimator(arguments, training.labels), training, arguments)
+    with explain_refusals(), warnings.catch_warnings(record=True) as caught:
+        keep_early_stops()
+        issues = label_issues(
+            model,
+            training.samples,
+            training.labels,
+            arguments.cv,
+            n_repeats=arguments.repeats,
+            random_state=arguments.seed,
+        )
+    if caught:
+        warn(f"{len(caught)} warnings in the cross-validation; the first: {caught[0].message}")
+    names = ("row", "label", "suggested", "score")
+    columns: dict[str, Any] = {name: np.asarray(issues[name]) for name in names}
+    n_suspicious = int((columns["score"] > 0.0).sum())
+    if arguments.escape_formulas:
+        columns |= {name: escape_formulas(columns[name]) for name in ("label", "suggested")}
+    write_table(columns, arguments.output, "suspicious rows")
+    # Where the rows go to standard output, they are all that goes there.
+    report = sys.stderr if arguments.output == "-" else sys.stdout
+    if arguments.output != "-":
+        report.write(f"{'rows':<17} {arguments.output}: {len(issues)} rows\n")
+    report.write(
+        f"{'suspicious':<17} {n_suspicious} of {len(issues)} rows, where another class than the "
+        "label is preferred\n"
+    )
+    return 0
