@@ -135,6 +135,17 @@ def gram_product(gram: FloatArray, means: FloatArray, coef: FloatArray) -> Float
 
 
 @njit(cache=True)
+def lift_gram(
+    gram: FloatArray, means: FloatArray, diagonal: FloatArray, matrix: FloatArray
+) -> None:
+    """Overwrites the upper triangle of `matrix`: ``Q + diag(diagonal)``."""
+    for i in range(diagonal.size):
+        for j in range(i, diagonal.size):
+            matrix[i, j] = gram[i, j] - means[i] - means[j]
+        matrix[i, i] += diagonal[i]
+
+
+@njit(cache=True)
 def _active_product(
     gram: FloatArray,
     means: FloatArray,

@@ -13,6 +13,7 @@ from owasvm.samples._newton_kernels import (
     centre_rows,
     gram_block,
     gram_product,
+    lift_gram,
     projected_conjugate_gradients,
 )
 from owasvm.samples.operators import (
@@ -114,10 +115,10 @@ class KernelOperator(PlainOperator):
 
 
 class _Factor:
-    """A Cholesky factor in memory."""
+    """A Cholesky factor in memory, of a matrix whose upper triangle is read and overwritten."""
 
     def __init__(self, matrix: FloatArray) -> None:
-        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1)
+        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
         self._factor = factor if info == 0 else np.full_like(factor, np.nan)
 
     def solve_half(self, columns: FloatArray) -> FloatArray:
@@ -163,9 +164,8 @@ class GramOperator(KernelOperator):
         return True
 
     def lift(self, diagonal: FloatArray) -> Lifted:
-        matrix = self.gram - self.means
-        matrix -= self.means[:, np.newaxis]
-        matrix[np.diag_indices(self.n_samples)] += diagonal
+        matrix = np.empty_like(self.gram)
+        lift_gram(self.gram, self.means, diagonal, matrix)
         return _Factor(matrix)
 
     def _iterate(

@@ -157,13 +157,15 @@ class KernelSystem:
         self._inverse = 1.0 / np.maximum(by_sample, 1e-280)
         self._lifted: Lifted = self._operator.lift(self._inverse)
         self._shares = weight * self._inverse[:, np.newaxis]
-        columns = np.empty((y.size, by_level.size + 1))
+        # In the order of LAPACK.
+        columns = np.empty((by_level.size + 1, y.size)).T
         columns[:, :-1] = self._shares * y[:, np.newaxis]
         columns[:, -1] = 1.0
         self._half = self._lifted.solve_half(columns)
         matrix = self._half.T @ self._half
         size = by_level.size
-        matrix[:size, :size] -= weight.T @ self._shares
+        roots = weight * np.sqrt(self._inverse)[:, np.newaxis]
+        matrix[:size, :size] -= roots.T @ roots
         matrix[np.arange(size), np.arange(size)] += by_level
         self._factor = _ScaledFactor(matrix)
 
