@@ -29,7 +29,7 @@ from owasvm.rounding import accumulated
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["OffsetHinge", "RankedHinge", "look_on_both_sides"]
+__all__ = ["OffsetHinge", "RankedHinge", "look_on_both_sides", "prox_of_hinge"]
 
 
 @njit(cache=True)
@@ -106,6 +106,29 @@ def _slopes_along(
 
 
 @njit(cache=True)
+def prox_of_hinge(
+    v: FloatArray,
+    penalty: float,
+    ascending: FloatArray,
+    workspace: Workspace,
+    prox: FloatArray,
+    dual: FloatArray,
+    block: NDArray[np.int32],
+    shrink: FloatArray,
+) -> int:
+    """Overwrites what a :class:`ProxPoint` holds, and `workspace`; the number of blocks.
+
+    For the hinge with one cost per rank.
+    """
+    n_blocks = prox_blocks(v, ascending, 1.0 / penalty, prox, dual, block, workspace)
+    for i in range(dual.size):
+        dual[i] *= penalty
+    # Members of a block stay equal.
+    shrink[1 : n_blocks + 1] = 1.0
+    return n_blocks
+
+
+@njit(cache=True)
 def _sum_ranked(slack: FloatArray, ascending: FloatArray, workspace: Workspace) -> float:
     """Overwrites `workspace`; the sum of positive slacks times costs by rank."""
     total = 0.0
@@ -157,6 +180,11 @@ class RankedHinge:
     def _workspace(self) -> Workspace:
         return make_workspace(self._costs.n_samples)
 
+    @property
+    def arrays(self) -> tuple[FloatArray, Workspace] | None:
+        """What :func:`prox_of_hinge` takes; None with sample weights."""
+        return None if self.mass is not None else (self._ascending, self._workspace)
+
     def value(self, slack: FloatArray) -> float:
         if self.mass is None:
             return float(_sum_ranked(slack, self._ascending, self._workspace))
@@ -167,23 +195,23 @@ class RankedHinge:
     def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
         workspace, mass = self._workspace, self.mass
         if mass is None:
-            out.n_blocks = prox_blocks(
-                v, self._ascending, 1.0 / penalty, out.prox, out.dual, out.block, workspace
+            out.n_blocks = prox_of_hinge(
+                v, penalty, self._ascending, workspace, out.prox, out.dual, out.block, out.shrink
             )
-        else:
-            n_positive = sort_positive(v, self._workspace)
-            totals = self._costs.largest_first(self._workspace.order[:n_positive])
-            out.n_blocks = prox_blocks_weighted(
-                v,
-                mass,
-                totals,
-                1.0 / penalty,
-                n_positive,
-                out.prox,
-                out.dual,
-                out.block,
-                self._workspace,
-            )
+            return
+        n_positive = sort_positive(v, workspace)
+        totals = self._costs.largest_first(workspace.order[:n_positive])
+        out.n_blocks = prox_blocks_weighted(
+            v,
+            mass,
+            totals,
+            1.0 / penalty,
+            n_positive,
+            out.prox,
+            out.dual,
+            out.block,
+            workspace,
+        )
         out.dual *= penalty
         # Members of a block stay equal.
         out.shrink[1 : out.n_blocks + 1] = 1.0

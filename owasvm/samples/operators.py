@@ -232,7 +232,7 @@ def factorise_definite(matrix: FloatArray) -> FloatArray | None:
     jitter = 0.0
     for _ in range(_MAX_LIFTS):
         # Only the lower triangle of the Fortran view, our upper one, is overwritten.
-        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1)
+        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
         if info == 0:
             return np.asarray(factor)
         jitter = max(10.0 * jitter, _FIRST_LIFT * float(np.abs(diagonal).max()), _LEAST_LIFT)

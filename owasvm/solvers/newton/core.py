@@ -33,24 +33,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.losses import ProximalLoss, ProxPoint
+from owasvm.losses import ProximalLoss, ProxPoint, RankedHinge
+from owasvm.losses.hinge import Workspace
 from owasvm.samples import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
 from owasvm.solution import Solution
 from owasvm.solvers.clock import Clock
-from owasvm.solvers.newton._bracket import Bracket
-from owasvm.solvers.newton._loops import change_along, list_active, shift_point
+from owasvm.solvers.newton._bracket import STEP, begin_search, go_on
+from owasvm.solvers.newton._loops import (
+    add_up,
+    change_along,
+    list_active,
+    search_hinge,
+    shift_point,
+)
 from owasvm.solvers.newton.tuning import DEFAULT, Tuning
 
 FloatArray = NDArray[np.float64]
 
 # Costs that are all 0 leave nothing to do; a penalty needs a scale all the same.
 _LEAST_COST = 1e-100
-# Each evaluation of a line search halves its interval, or better.
-_MAX_LINE_EVALUATIONS = 40
-_MAX_STEP = 1e6
 # An iterate whose gap fell to this share of the best one's is worth keeping a copy of.
 _WORTH_A_COPY = 0.5
 # Intercepts and objectives beyond this are on their way to infinity.
@@ -197,6 +203,10 @@ class _Inner:
         # The prox that was taken last belongs to whatever is looked at next.
         self._trial.prox = self.point.prox
         self._v = np.empty(n_samples)
+        mass = task.loss.mass
+        self._mass = np.empty(0) if mass is None else mass
+        loss = task.loss
+        self._hinge = loss.arrays if isinstance(loss, RankedHinge) else None
 
     def begin(self, iterate: Iterate) -> None:
         """Fix multiplier and penalty, evaluate at the iterate."""
@@ -206,11 +216,10 @@ class _Inner:
         self._evaluate(0.0, iterate, _Direction(iterate.w, 0.0, 0.0, 0.0))
         self.point, self._trial = self._trial, self.point
 
-    def movement(self, penalty: float) -> float:
-        """How far the multiplier would move, in the units of the residual."""
-        change = self.point.dual - self.multiplier
-        mass = self.task.loss.mass
-        return float(np.sqrt((change @ (change if mass is None else change / mass)) / penalty))
+    def measure(self, penalty: float) -> tuple[float, float]:
+        """``dual'slack``, and how far the multiplier would move in units of the residual."""
+        product, moved = add_up(self.point.dual, self.slack, self.multiplier, self._mass)
+        return product, math.sqrt(moved / penalty)
 
     def _evaluate(self, step: float, iterate: Iterate, direction: _Direction) -> None:
         """Leave the trial point at a step along a direction."""
@@ -252,26 +261,47 @@ class _Inner:
 
     def _line_search(self, iterate: Iterate, direction: _Direction) -> float:
         tuning = self.task.tuning
-        goal = tuning.slope_share * abs(direction.slope)
-        low, slope_low = 0.0, direction.slope
-        step = 1.0
-        slope = self._slope(step, iterate, direction)
         limited = abs(direction.intercept) >= MAX_INTERCEPT_STEP
-        while limited and slope < tuning.still_falling * direction.slope and step < _MAX_STEP:
-            low, slope_low = step, slope
-            step *= 4.0
-            slope = self._slope(step, iterate, direction)
-        if slope <= goal:
-            return step
-        bracket = Bracket(low, slope_low, step, slope)
-        for _ in range(_MAX_LINE_EVALUATIONS):
-            inset = 0.02 * (bracket.high - bracket.low)
-            step = min(max(bracket.crossing(), bracket.low + inset), bracket.high - inset)
-            slope = self._slope(step, iterate, direction)
-            if abs(slope) <= goal:
-                break
-            bracket.narrow(step, slope)
-        return step
+        search = begin_search(direction.slope, tuning.slope_share, limited)
+        if self._hinge is not None:
+            self._search_hinge(search, iterate, direction, *self._hinge)
+            return float(search[STEP])
+        while go_on(search, self._slope(search[STEP], iterate, direction), tuning.still_falling):
+            pass
+        return float(search[STEP])
+
+    def _search_hinge(
+        self,
+        search: FloatArray,
+        iterate: Iterate,
+        direction: _Direction,
+        ascending: FloatArray,
+        workspace: Workspace,
+    ) -> None:
+        """The same in one compiled loop."""
+        task, trial = self.task, self._trial
+        trial.n_blocks = search_hinge(
+            search,
+            task.tuning.still_falling,
+            direction.squared_norm,
+            task.margin,
+            iterate.w.scores,
+            direction.w.scores,
+            task.y,
+            iterate.intercept,
+            direction.intercept,
+            self._density,
+            iterate.penalty,
+            self.point.dual,
+            ascending,
+            workspace,
+            self.slack,
+            self._v,
+            trial.prox,
+            trial.dual,
+            trial.block,
+            trial.shrink,
+        )
 
 
 def _direction(
@@ -366,11 +396,12 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             loss = task.loss.value(inner.slack)
             iterate.objective = 0.5 * operator.inner(iterate.w, iterate.w) + loss
             conjugate = task.loss.conjugate_at(inner.point)
-            iterate.gap = 0.5 * squared + loss + conjugate - float(dual @ inner.slack)
+            product, movement = inner.measure(iterate.penalty)
+            iterate.gap = 0.5 * squared + loss + conjugate - product
             iterate.slack = inner.slack
             iterate.dual = dual
             yield iterate
-            distance = tuning.inner_share * inner.movement(iterate.penalty)
+            distance = tuning.inner_share * movement
             if steps > 0 and (
                 squared <= distance**2 and abs(imbalance) <= distance * iterate.penalty**0.5
             ):

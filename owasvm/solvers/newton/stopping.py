@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from owasvm.certificate import Certificate, charged_bound, judge
 from owasvm.losses import ProxPoint, RankedLoss
 from owasvm.problem import OWAProblem
-from owasvm.solvers.newton._bracket import Bracket
+from owasvm.solvers.newton._bracket import (
+    HIGH,
+    LOW,
+    VALUE_HIGH,
+    VALUE_LOW,
+    crossing,
+    make_bracket,
+    narrow,
+)
 from owasvm.solvers.newton.core import ROUNDING, ConvexTask, Iterate
 
 FloatArray = NDArray[np.float64]
@@ -48,33 +56,33 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
         return -float(task.target(point.dual).sum())
 
     first = surplus(0.0)
-    bracket = Bracket(0.0, first, 0.0, first)
+    bracket = make_bracket(0.0, first, 0.0, first)
     goal = _BALANCED * float(point.dual.sum())
     n_free = max(int(np.count_nonzero(point.block >= 0)), 1)
     reach = -2.0 * first / n_free
     for _ in range(_MAX_BALANCE_EVALUATIONS):
-        if bracket.value_low <= goal and bracket.value_high >= -goal:
+        if bracket[VALUE_LOW] <= goal and bracket[VALUE_HIGH] >= -goal:
             break
         if reach > 0:
-            bracket.low, bracket.value_low = bracket.high, bracket.value_high
-            bracket.high += reach
-            bracket.value_high = surplus(bracket.high)
+            bracket[LOW], bracket[VALUE_LOW] = bracket[HIGH], bracket[VALUE_HIGH]
+            bracket[HIGH] += reach
+            bracket[VALUE_HIGH] = surplus(bracket[HIGH])
         else:
-            bracket.high, bracket.value_high = bracket.low, bracket.value_low
-            bracket.low += reach
-            bracket.value_low = surplus(bracket.low)
+            bracket[HIGH], bracket[VALUE_HIGH] = bracket[LOW], bracket[VALUE_LOW]
+            bracket[LOW] += reach
+            bracket[VALUE_LOW] = surplus(bracket[LOW])
         reach *= 4.0
     for _ in range(_MAX_BALANCE_EVALUATIONS):
-        nearest = min(abs(bracket.value_low), abs(bracket.value_high))
-        if nearest <= goal or not bracket.value_low < bracket.value_high:
+        nearest = min(abs(bracket[VALUE_LOW]), abs(bracket[VALUE_HIGH]))
+        if nearest <= goal or not bracket[VALUE_LOW] < bracket[VALUE_HIGH]:
             break
-        middle = bracket.crossing()
+        middle = crossing(bracket)
         value = surplus(middle)
         if abs(value) <= goal:
             return point.dual
-        bracket.narrow(middle, value)
-    closer_low = abs(bracket.value_low) <= abs(bracket.value_high)
-    surplus(bracket.low if closer_low else bracket.high)
+        narrow(bracket, middle, value)
+    closer_low = abs(bracket[VALUE_LOW]) <= abs(bracket[VALUE_HIGH])
+    surplus(bracket[LOW] if closer_low else bracket[HIGH])
     return point.dual
 
 
