@@ -124,14 +124,55 @@ def add_gram_rows(
 
 
 @njit(cache=True)
-def gram_product(gram: FloatArray, means: FloatArray, coef: FloatArray) -> FloatArray:
-    """``Q coef``."""
-    product = np.dot(gram, coef)
+def centre_product(product: FloatArray, means: FloatArray, coef: FloatArray) -> None:
+    """Changes `product` in place: from ``K coef`` to ``Q coef``."""
     total = coef.sum()
     shift = np.dot(means, coef)
     for j in range(coef.size):
         product[j] = product[j] - shift - total * means[j]
+
+
+@njit(cache=True)
+def gram_product(gram: FloatArray, means: FloatArray, coef: FloatArray) -> FloatArray:
+    """``Q coef``."""
+    product = np.dot(gram, coef)
+    centre_product(product, means, coef)
     return product
+
+
+@njit(cache=True)
+def gather_step(
+    scores: FloatArray,
+    root: FloatArray,
+    tie: FloatArray,
+    active: IntArray,
+    offsets: IntArray,
+    shrink: FloatArray,
+) -> FloatArray:
+    """``R D scores`` at the active samples."""
+    gathered = np.empty(active.size)
+    for i in range(active.size):
+        gathered[i] = root[i] * scores[active[i]]
+    centre(gathered, tie, offsets, shrink)
+    return gathered
+
+
+@njit(cache=True)
+def spread_step(
+    z: FloatArray,
+    coef: FloatArray,
+    root: FloatArray,
+    tie: FloatArray,
+    active: IntArray,
+    offsets: IntArray,
+    shrink: FloatArray,
+) -> FloatArray:
+    """Changes `z` and `coef` in place; ``D R z``, which is added to `coef` at the active samples."""
+    centre(z, tie, offsets, shrink)
+    for i in range(active.size):
+        z[i] *= root[i]
+        coef[active[i]] += z[i]
+    return z
 
 
 @njit(cache=True)

@@ -6,15 +6,18 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from owasvm.samples._newton_kernels import (
     add_gram_rows,
+    centre_product,
     centre_rows,
+    gather_step,
     gram_block,
-    gram_product,
     lift_gram,
     projected_conjugate_gradients,
+    spread_step,
 )
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
@@ -136,24 +139,27 @@ class GramOperator(KernelOperator):
         super().__init__(_Matrix(self.gram), centred=centred)
 
     def vector(self, coef: FloatArray) -> Vector:
-        support = np.flatnonzero(coef)
+        support = coef.nonzero()[0]
         if 2 * support.size > self.n_samples:
-            return Vector(coef, gram_product(self.gram, self.means, coef))
+            # Reads one triangle only, which takes half the time.
+            scores = dsymv(1.0, self.gram.T, coef, lower=1)
+            centre_product(scores, self.means, coef)
+            return Vector(coef, scores)
         scores = np.zeros(self.n_samples)
         add_gram_rows(self.gram, self.means, support, coef[support], scores)
         return Vector(coef, scores)
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples = active.samples
-        rows_residual = active.apply(residual.scores[samples] * active.root)
+        arrays = active.arrays
+        rows_residual = gather_step(residual.scores, *arrays[:-1])
         step = self._iterate(rows_residual, active)
         if step is None:
-            matrix: FloatArray = gram_block(self.gram, self.means, *active.arrays)
+            matrix: FloatArray = gram_block(self.gram, self.means, *arrays)
             step = solve_dual(matrix, rows_residual, active)
         z, intercept = step
-        change = active.apply(z) * active.root
         coef = residual.coef.copy()
-        coef[samples] += change
+        change = spread_step(z, coef, *arrays[:-1])
         if 2 * samples.size > self.n_samples:
             return self.vector(coef), intercept
         scores = residual.scores.copy()

@@ -62,7 +62,8 @@ class Vector:
         """Change in place: add ``step * direction``."""
         self.coef += step * direction.coef
         self.scores += step * direction.scores
-        self.weight += step * direction.weight
+        if self.weight.size > 0:
+            self.weight += step * direction.weight
 
     def copy(self) -> Vector:
         """One that shares no arrays with this one."""
@@ -268,8 +269,8 @@ def solve_dual(
     sides = np.empty((2, rows_residual.size))
     sides[0], sides[1] = rows_residual, active.ones
     solved = solve_definite(matrix, sides)
-    demand = active.imbalance - float(active.ones @ solved[0])
-    intercept = limit_intercept(demand, float(active.ones @ solved[1]))
+    pulled, curvature = (solved @ active.ones).tolist()
+    intercept = limit_intercept(active.imbalance - pulled, curvature)
     return -solved[0] - intercept * solved[1], intercept
 
 

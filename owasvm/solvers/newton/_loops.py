@@ -13,8 +13,13 @@ Labels = NDArray[np.int32]
 
 
 @njit(cache=True)
-def list_active(block: Labels, n_blocks: int) -> tuple[IntArray, IntArray]:
-    """Active samples by their labels, and the offsets of the labels."""
+def list_active(
+    block: Labels, n_blocks: int, y: FloatArray, mass: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Active samples by their labels, the offsets of the labels, `root` and `tie`.
+
+    These are the roots of the masses, 1 where there are none, and the same with the signs of y.
+    """
     offsets = np.zeros(n_blocks + 2, dtype=np.int64)
     for i in range(block.size):
         if block[i] >= 0:
@@ -28,7 +33,13 @@ def list_active(block: Labels, n_blocks: int) -> tuple[IntArray, IntArray]:
         if label >= 0:
             active[position[label]] = i
             position[label] += 1
-    return active, offsets
+    root = np.ones(active.size)
+    tie = np.empty(active.size)
+    for i in range(active.size):
+        if mass.size > 0:
+            root[i] = np.sqrt(mass[active[i]])
+        tie[i] = y[active[i]] * root[i]
+    return active, offsets, root, tie
 
 
 @njit(cache=True)

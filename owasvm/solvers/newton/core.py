@@ -59,6 +59,8 @@ FloatArray = NDArray[np.float64]
 _LEAST_COST = 1e-100
 # An iterate whose gap fell to this share of the best one's is worth keeping a copy of.
 _WORTH_A_COPY = 0.5
+# In compiled loops, masses that are all 1.
+_NO_MASS = np.empty(0)
 # Intercepts and objectives beyond this are on their way to infinity.
 _ESCAPED = 1e15
 #: Gaps below this, relative to the objective, are rounding.
@@ -204,7 +206,7 @@ class _Inner:
         self._trial.prox = self.point.prox
         self._v = np.empty(n_samples)
         mass = task.loss.mass
-        self._mass = np.empty(0) if mass is None else mass
+        self._mass = _NO_MASS if mass is None else mass
         loss = task.loss
         self._hinge = loss.arrays if isinstance(loss, RankedHinge) else None
 
@@ -343,17 +345,18 @@ def _active_set(
     task: ConvexTask, iterate: Iterate, point: ProxPoint, imbalance: float
 ) -> ActiveSet:
     """The samples that a Newton step at a point can move."""
-    samples, offsets = list_active(point.block, point.n_blocks)
     mass = task.loss.mass
+    samples, offsets, root, tie = list_active(
+        point.block, point.n_blocks, task.y, _NO_MASS if mass is None else mass
+    )
     tuning = task.tuning
     relative_gap = iterate.gap / max(abs(iterate.objective), 1e-300)
-    root = np.ones(samples.size) if mass is None else np.sqrt(mass[samples])
     return ActiveSet(
         samples=samples,
         offsets=offsets,
         shrink=point.shrink,
         root=root,
-        tie=task.y[samples] * root,
+        tie=tie,
         ridge=1.0 / iterate.penalty,
         imbalance=imbalance,
         free=task.fixed_intercept is None,
