@@ -1,10 +1,18 @@
 """Inner loops of the Newton solver where a division could go wrong."""
 
+import itertools
+
 import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
 
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.samples._newton_kernels import projected_conjugate_gradients
+from owasvm.samples.kernel_operators import GramOperator
+from owasvm.samples.operators import factorise_definite
 from owasvm.solvers import solve
+from owasvm.solvers.newton import ConvexTask, cold_start, iterates
+from owasvm.solvers.newton._bracket import begin_search, go_on
 
 
 def _system(constraint):
@@ -45,3 +53,57 @@ def test_tied_blocks_of_one_class_each():
     y = np.repeat([1.0, -1.0], 150)
     solution = solve(OWAProblem(y, RankCosts(300, "basic", 0.6, 1e-3), gram=gram))
     assert solution.gap <= 1e-6
+
+
+def test_a_matrix_that_was_lifted_keeps_its_entries():
+    """Rounding has made it indefinite; the factor must be that of nearly the same matrix."""
+    root = np.random.default_rng(0).normal(size=(6, 2))
+    matrix = root @ root.T
+    matrix -= 1e-13 * np.eye(6)
+    factor = np.tril(factorise_definite(matrix.copy()))
+    np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-10)
+
+
+def test_a_lifted_gram_matrix_is_the_centred_one():
+    root = np.random.default_rng(1).normal(size=(7, 7))
+    gram = root @ root.T
+    operator = GramOperator(gram)
+    diagonal = np.linspace(0.1, 1.0, 7)
+    centred = gram - operator.means - operator.means[:, None] + np.diag(diagonal)
+    columns = np.eye(7)
+    half = operator.lift(diagonal).solve_half(columns)
+    np.testing.assert_allclose(half.T @ half, np.linalg.inv(centred), rtol=1e-9, atol=1e-12)
+
+
+class _SlowHinge:
+    """The hinge as any other loss: nothing compiled knows it."""
+
+    def __init__(self, hinge):
+        self._hinge = hinge
+
+    def __getattr__(self, name):
+        return getattr(self._hinge, name)
+
+
+@pytest.mark.parametrize("alpha", [0.6, 0.2])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_compiled_and_plain_line_searches_take_the_same_steps(alpha, C):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] * X[:, 1] + rng.normal(size=60) > 0.0, 1.0, -1.0)
+    problem = OWAProblem(y, RankCosts(60, "basic", alpha, C), gram=np.exp(-0.5 * cdist(X, X) ** 2))
+    paths = []
+    for wrap in (lambda hinge: hinge, _SlowHinge):
+        operator = problem.samples.operator()
+        task = ConvexTask(operator, y, wrap(problem.ranked_loss()), np.ones(60))
+        steps = itertools.islice(iterates(task, cold_start(task)), 12)
+        paths.append([(step.objective, step.gap, step.intercept) for step in steps])
+    np.testing.assert_allclose(paths[0], paths[1], rtol=1e-9, atol=1e-9)
+
+
+def test_a_line_search_ends_where_slopes_are_no_numbers():
+    search = begin_search(-1.0, 0.2, False)
+    n_evaluations = 1
+    while go_on(search, np.nan, 0.5):
+        n_evaluations += 1
+    assert n_evaluations <= 50

@@ -29,7 +29,7 @@ from owasvm.rounding import accumulated
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["OffsetHinge", "RankedHinge", "look_on_both_sides", "prox_of_hinge"]
+__all__ = ["OffsetHinge", "RankedHinge", "Workspace", "look_on_both_sides", "prox_of_hinge"]
 
 
 @njit(cache=True)

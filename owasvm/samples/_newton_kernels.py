@@ -167,7 +167,7 @@ def spread_step(
     offsets: IntArray,
     shrink: FloatArray,
 ) -> FloatArray:
-    """Changes `z` and `coef` in place; ``D R z``, which is added to `coef` at the active samples."""
+    """Changes `z` and `coef` in place; ``D R z``, added to `coef` at the active samples."""
     centre(z, tie, offsets, shrink)
     for i in range(active.size):
         z[i] *= root[i]

@@ -30,7 +30,6 @@ _MAX_STEP = 1e6
 _LONGER, _FIRST, _BETWEEN = 2.0, 1.0, 0.0
 
 
-@njit(cache=True)
 def make_bracket(low: float, value_low: float, high: float, value_high: float) -> FloatArray:
     """Two points and the values there."""
     return np.array([low, value_low, high, value_high, 0.0])
@@ -62,7 +61,6 @@ def narrow(bracket: FloatArray, where: float, value: float) -> None:
     bracket[_LAST_SIDE] = side
 
 
-@njit(cache=True)
 def begin_search(slope: float, slope_share: float, limited: bool) -> FloatArray:
     """A line search that ends when the slope has fallen to a share of its first value.
 

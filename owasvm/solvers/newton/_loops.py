@@ -125,9 +125,7 @@ def search_hinge(
         )
         n_blocks = prox_of_hinge(v, penalty, ascending, workspace, prox, dual, block, shrink)
         change = change_along(dual, first_dual, score_step, y, intercept_step)
-        falling = go_on(
-            search, search[FIRST_SLOPE] + step * squared_norm - change, still_falling
-        )
+        falling = go_on(search, search[FIRST_SLOPE] + step * squared_norm - change, still_falling)
     return n_blocks
 
 

@@ -29,11 +29,10 @@ function no longer tell points apart, their derivatives still do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
