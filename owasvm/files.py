@@ -1,4 +1,4 @@
-"""Files that are there completely or not at all."""
+"""Files that are there completely or not at all, and models too old to be read from them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+
+class OutdatedModelError(ValueError):
+    """A saved classifier lacks what this version of owasvm needs for predictions."""
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from typing import Any
 import owasvm
 from owasvm._archive import CARD, SCHEMA, TooLargeError, check_archive, read_card
 from owasvm.extras import require
-from owasvm.files import replace_file
+from owasvm.files import OutdatedModelError, replace_file
 
 __all__ = ["MAX_BYTES", "ModelFileError", "ModelSizeError", "load", "read_metadata", "save"]
 
@@ -48,8 +48,6 @@ _TRUSTED = (
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
 )
-# Parameters that came later than the format, and what models without them were trained with.
-_ADDED = {"OWASVC": {"loss": "hinge", "device": "cpu"}, "LinearOWASVC": {"loss": "hinge"}}
 # Their compiled code follows indices out of the file without looking where they lead.
 _UNCHECKED = ("sklearn.tree._tree.Tree",)
 
@@ -266,17 +264,12 @@ def _strip_details(model: Any) -> Any:
 
 
 def _restore(model: Any) -> Any:
-    """The model with parameters that it is too old for, and with the statuses of its solutions.
-
-    Of a status JSON keeps the text only.
-    """
+    """The model with the statuses of its solutions: of a status JSON keeps the text only."""
     from owasvm.solution import Status
 
     classifier = _classifier(model)
     if classifier is not None and not (hasattr(model, "classes_") and model.n_features_in_ > 0):
         raise ValueError("the classifier in it is not fitted")
-    for name, value in _ADDED.get(type(classifier).__name__, {}).items():
-        vars(classifier).setdefault(name, value)
     if hasattr(classifier, "solution_"):
         classifier.solution_ = _change(
             classifier.solution_,
@@ -372,6 +365,8 @@ def _parse(path: str | os.PathLike[str], parse: Callable[[], Any]) -> Any:
         raise ModelSizeError(
             f"{path} was not loaded: {error} (max_bytes; raise it only for files you trust)."
         ) from error
+    except OutdatedModelError as error:
+        raise ModelFileError(f"{path} was not loaded. {error}") from error
     except Exception as error:
         # Bytes from anywhere fail in any way: no zip file, no JSON, missing keys, wrong types.
         raise ModelFileError(f"{path} is no model file of owasvm ({_one_line(error)}).") from error

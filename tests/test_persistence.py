@@ -9,6 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -70,16 +71,81 @@ def test_round_trip(name, tmp_path):
     assert repr(again) == repr(model)
 
 
-@pytest.mark.parametrize("template", [OWASVC(), LinearOWASVC()])
-def test_models_saved_before_there_were_other_losses(template, tmp_path):
+def through_skops(model, folder):
+    persistence.save(model, folder / "model.skops")
+    return persistence.load(folder / "model.skops")
+
+
+def through_pickle(model, _):
+    return pickle.loads(pickle.dumps(model))
+
+
+def through_joblib(model, folder):
+    joblib.dump(model, folder / "model.joblib")
+    return joblib.load(folder / "model.joblib")
+
+
+WAYS = [through_skops, through_pickle, through_joblib]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("template", "added"),
+    [
+        (OWASVC(), {"loss": "hinge", "device": "cpu", "cache_size": 200}),
+        (LinearOWASVC(), {"loss": "hinge"}),
+        (TwoStepOWASVC(), {"mix": 1.0, "order": "deviation"}),
+    ],
+)
+def test_models_saved_before_a_parameter_was_added(template, added, way, tmp_path):
     model = copy.deepcopy(template).fit(X, y)
     expected = model.decision_function(X)
-    del model.loss
-    persistence.save(model, tmp_path / "model.skops")
-    again = persistence.load(tmp_path / "model.skops")
-    assert again.loss == "hinge"
+    for name in added:
+        delattr(model, name)
+    again = way(model, tmp_path)
+    assert added.items() <= again.get_params().items()
     np.testing.assert_array_equal(again.decision_function(X), expected)
     np.testing.assert_array_equal(again.fit(X, y).decision_function(X), expected)
+
+
+def test_file_of_an_older_version():
+    """Written before `loss`, `device` and `cache_size`, and before models noted their version."""
+    model = persistence.load(Path(__file__).parent / "files" / "moons-2026-11.skops")
+    assert model.get_params() == OWASVC(C=2.0).get_params()
+    expected = OWASVC(C=2.0).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("template", [OWASVC(), LinearOWASVC(), TwoStepOWASVC()])
+def test_models_keep_to_themselves_which_version_saved_them(template):
+    model = copy.deepcopy(template).fit(X, y)
+    assert vars(through_pickle(model, None)).keys() == vars(model).keys()
+    assert vars(through_pickle(template, None)).keys() == vars(template).keys()
+
+
+@pytest.mark.parametrize(
+    ("template", "lost"),
+    [(OWASVC(), "_kernel"), (LinearOWASVC(), "coef_"), (OWASVC(), "support_")],
+)
+def test_models_too_old_to_predict_say_so(template, lost):
+    model = copy.deepcopy(template).fit(X, y)
+    state = {name: value for name, value in vars(model).items() if name != lost}
+    words = f"saved by an older version of owasvm and has no {lost}.*Train it again"
+    with pytest.raises(ValueError, match=words):
+        type(template)().__setstate__(state)
+    words = f"saved by version 0.0.3 of owasvm and has no {lost}, which version"
+    with pytest.raises(ValueError, match=words):
+        type(template)().__setstate__({**state, "_owasvm_version": "0.0.3"})
+
+
+def test_model_files_too_old_to_predict_say_so(saved):
+    def change(schema):
+        del schema["content"]["content"]["_kernel"]
+        return schema
+
+    rewrite(saved, change)
+    with pytest.raises(ModelFileError, match=r"was not loaded\. This OWASVC .* no _kernel"):
+        persistence.load(saved)
 
 
 def test_saving_does_not_change_the_model(tmp_path):

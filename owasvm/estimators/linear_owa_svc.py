@@ -227,6 +227,7 @@ class LinearOWASVC(ExactOWAClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    _needed: ClassVar[tuple[str, ...]] = (*ExactOWAClassifier._needed, "coef_")
     # The solver reads single precision as it is, and computes in double precision.
     _dtypes: ClassVar[list[type]] = [np.float64, np.float32]
 
