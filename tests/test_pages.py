@@ -13,10 +13,16 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/user-guide.md"])
+# Pages, and packages of an extra that their code needs.
+PAGES = {"README.md": [], "docs/user-guide.md": [], "docs/onnx.md": ["skl2onnx", "onnxruntime"]}
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_code_prints_what_the_page_says(page: str) -> None:
     if not (ROOT / page).exists():
         pytest.skip("source distributions have no docs")
+    for package in PAGES[page]:
+        pytest.importorskip(package, reason=f"the code of {page} needs {package}")
     names: dict[str, Any] = {}
     for code, expected in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")):
         if 'device="cuda"' in code:
