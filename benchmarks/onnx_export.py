@@ -2,8 +2,8 @@
 
 Labels and scores of 32 models (linear, rbf, poly; 2 and 5 classes; with and without a scaler) in
 onnxruntime against ``predict`` and ``decision_function``, in double and in single precision; then
-the time for one sample and for 2,000 of them against the operator SVMClassifier that skl2onnx makes
-of sklearn.svm.SVC, on one thread.
+the time for one sample and for 2,000 of them against SVMClassifier, the operator that skl2onnx
+makes of sklearn.svm.SVC, on one thread.
 
     python benchmarks/onnx_export.py
 """

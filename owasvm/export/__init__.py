@@ -3,10 +3,17 @@
 ONNX is a file format for graphs of numerical operations, which runtimes for many languages and
 machines execute, onnxruntime among them. :func:`to_onnx` makes such a graph of a fitted classifier
 or of a pipeline around it; it needs the extra ``onnx``.
+
+Importing this module makes skl2onnx know the classifiers of owasvm: ``skl2onnx.convert_sklearn``
+and ``skl2onnx.to_onnx`` then convert them, alone and inside the estimators that skl2onnx converts.
+The outputs are named ``label`` and ``probabilities``, as those of ``sklearn.svm.LinearSVC``. The
+second holds decision values, of shape (n_samples, 1) for two classes; with the option
+``raw_scores=True`` two columns, of which the second speaks for ``classes_[1]``.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sklearn.impute import SimpleImputer
@@ -15,16 +22,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from owasvm.export._converters import EXTRA, PURPOSE, convert_imputer, register_converters
 from owasvm.export._inputs import Inputs
-from owasvm.extras import require
+from owasvm.extras import MissingExtraError, require
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["OPSET", "register_converters", "to_onnx"]
+__all__ = ["OPSET", "to_onnx"]
 
 #: Version of ONNX's set of operators that exported models are written in. Every onnxruntime since
 #: 1.12 of 2022 executes it; newer ones add nothing that the graphs need.
 OPSET = 17
+
+with suppress(MissingExtraError):
+    register_converters()
 
 
 def to_onnx(model: Any, X: Any, *, opset: int = OPSET) -> ModelProto:
@@ -90,7 +100,6 @@ def to_onnx(model: Any, X: Any, *, opset: int = OPSET) -> ModelProto:
     skl2onnx = require("skl2onnx", PURPOSE, EXTRA)
     check_is_fitted(model)
     inputs = Inputs.of(model, X)
-    register_converters()
     converted = skl2onnx.convert_sklearn(
         model,
         name=type(model).__name__,

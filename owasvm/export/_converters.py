@@ -26,22 +26,12 @@ PURPOSE = "Export to ONNX"
 EXTRA = "onnx"
 # A message of protobuf, hence a model in one file, has at most so many bytes.
 _LARGEST_MODEL = 2**31
-# Scores are no probabilities, so there is nothing to zip; the option is one of all classifiers.
-_OPTIONS = {
-    "zipmap": [True, False, "columns"],
-    "nocl": [True, False],
-    "raw_scores": [True, False],
-}
+# Scores are no probabilities, so nothing is zipped; pipelines hand the option on all the same.
+_OPTIONS = {"zipmap": [True, False, "columns"], "raw_scores": [True, False]}
 
 
 def register_converters() -> None:
     """Make skl2onnx know the classifiers of owasvm.
-
-    Afterwards ``skl2onnx.convert_sklearn`` and ``skl2onnx.to_onnx`` convert them, alone and
-    inside pipelines, calibrated classifiers and searches. The outputs are named ``label`` and
-    ``probabilities``, as those of ``sklearn.svm.LinearSVC``. The second holds decision values,
-    of shape (n_samples, 1) for two classes; with the option ``raw_scores=True`` two columns, the
-    second of which speaks for ``classes_[1]``.
 
     Raises
     ------
@@ -129,7 +119,7 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     label, probabilities = (output.full_name for output in operator.outputs)
     if model.classes_.size == 2:
         flat = graph.add("Reshape", scores, graph.hold(np.array([-1])))
-        chosen = graph.cast(graph.add("Greater", flat, graph.hold(np.float64(0.0))), np.int64)
+        chosen = graph.cast(graph.add("Greater", flat, graph.hold(0.0)), np.int64)
     else:
         chosen = graph.add("ArgMax", scores, axis=1, keepdims=0)
     graph.add("Gather", graph.hold(_labels(model)), chosen, output=label)
@@ -172,7 +162,7 @@ def _add_scores(graph: _Graph, samples: str, model: Any) -> str:
         values = graph.add("Exp", _add_exponents(graph, samples, vectors, kernel.gamma))
     else:
         products = graph.add("MatMul", samples, graph.hold(kernel.gamma * vectors.T))
-        values = graph.add("Tanh", graph.add("Add", products, graph.hold(kernel.coef0)))
+        values = graph.add("Tanh", graph.add("Add", products, graph.hold(float(kernel.coef0))))
     return _add_linear(graph, values, dual, model.intercept_)
 
 
