@@ -21,7 +21,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from owasvm import OWASVC, LinearOWASVC, TwoStepOWASVC
+from owasvm import OWASVC, OWASVCCV, LinearOWASVC, LinearOWASVCCV, TwoStepOWASVC
 from owasvm.export import OPSET, to_onnx
 from owasvm.extras import MissingExtraError
 
@@ -273,6 +273,22 @@ def test_calibrated_classifier(outside, n_classes, dtype):
     np.testing.assert_array_equal(label, model.predict(X))
     expected = model.predict_proba(X)
     np.testing.assert_allclose(probabilities, expected, rtol=0, atol=TOLERANCES[dtype])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("search", [OWASVCCV, LinearOWASVCCV])
+def test_cross_validated_classifiers(search, n_classes):
+    X, y = make_data(n_classes)
+    model = search(Cs=[0.1, 1.0], alphas=[0.6], cv=2)
+    check(model.fit(X, y), X, 1e-9)
+    check(make_pipeline(StandardScaler(), model).fit(X, y), X, 1e-9)
+    with pytest.raises(ValueError, match="Train it with refit=True"):
+        to_onnx(model.set_params(refit=False).fit(X, y), X)
+
+
+def test_ranks_within_classes():
+    X, y = make_data(3)
+    check(OWASVC(ranks="class").fit(X, y), X, 1e-9)
 
 
 def test_isotonic_calibration_is_refused():

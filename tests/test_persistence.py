@@ -92,8 +92,8 @@ WAYS = [through_skops, through_pickle, through_joblib]
 @pytest.mark.parametrize(
     ("template", "added"),
     [
-        (OWASVC(), {"loss": "hinge", "device": "cpu", "cache_size": 200}),
-        (LinearOWASVC(), {"loss": "hinge"}),
+        (OWASVC(), {"loss": "hinge", "device": "cpu", "cache_size": 200, "ranks": "all"}),
+        (LinearOWASVC(), {"loss": "hinge", "ranks": "all"}),
         (TwoStepOWASVC(), {"mix": 1.0, "order": "deviation"}),
     ],
 )

@@ -6,7 +6,6 @@ class against the rest), has each of them solved, and keeps the results under sc
 
 from __future__ import annotations
 
-import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,16 +15,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from owasvm import __version__
 from owasvm.costs import Costs
-from owasvm.files import OutdatedModelError
+from owasvm.estimators._state import SavedState
 from owasvm.grouping import RANKS, GroupedCosts
 from owasvm.kernels import KERNELS, Kernel, KernelFunction
 from owasvm.loss import hinge_deviations
@@ -102,7 +100,7 @@ def _class_factors(
     return factors
 
 
-class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class BaseOWAClassifier(ClassifierMixin, SavedState, metaclass=ABCMeta):
     """Validation, one-vs-rest and prediction."""
 
     C: float
@@ -112,7 +110,6 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     tol: float
     class_weight: Mapping[Any, float] | str | None
 
-    # What predictions need to have been learnt.
     _needed: ClassVar[tuple[str, ...]] = ("n_features_in_", "intercept_")
     # Numbers that samples may consist of; all others become the first.
     _dtypes: ClassVar[list[type]] = [np.float64]
@@ -207,24 +204,6 @@ class BaseOWAClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_owasvm_version": __version__}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # The default of a parameter that came later is what models without it were trained with.
-        parameters = inspect.signature(type(self)).parameters
-        known = {name: one.default for name, one in parameters.items()} | dict(state)
-        version = known.pop("_owasvm_version", None)
-        missing = [name for name in self._needed if "classes_" in known and name not in known]
-        if missing:
-            writer = "an older version" if version is None else f"version {version}"
-            raise OutdatedModelError(
-                f"This {type(self).__name__} was saved by {writer} of owasvm and has no "
-                f"{', '.join(missing)}, which version {__version__} needs for predictions. Train "
-                "it again, or load it with the version that saved it."
-            )
-        super().__setstate__(known)
 
     @abstractmethod
     def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:

@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from owasvm.estimators._base import is_array_of_weights
 from owasvm.estimators._exact import ExactOWAClassifier
+from owasvm.estimators._state import SavedState
 from owasvm.preparation import TrainingSet, take_samples
 from owasvm.problem import OWAProblem
 from owasvm.samples import Samples
@@ -119,7 +120,7 @@ def _is_refitted(search: OWAClassifierCV) -> bool:
     return True
 
 
-class OWAClassifierCV(ClassifierMixin, BaseEstimator):
+class OWAClassifierCV(ClassifierMixin, SavedState):
     """Cross-validation over C, alpha, weights and, for kernels, gamma."""
 
     Cs: int | ArrayLike

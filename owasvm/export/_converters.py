@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.estimators import OWASVC, LinearOWASVC, TwoStepOWASVC
+from owasvm.estimators import OWASVC, OWASVCCV, LinearOWASVC, LinearOWASVCCV, TwoStepOWASVC
 from owasvm.extras import require
 from owasvm.kernels import Kernel
 from owasvm.rounding import exact_dot, is_sparse
@@ -39,7 +39,7 @@ def register_converters() -> None:
         skl2onnx is not installed.
     """
     skl2onnx = require("skl2onnx", PURPOSE, EXTRA)
-    for classifier in (OWASVC, LinearOWASVC, TwoStepOWASVC):
+    for classifier in (OWASVC, LinearOWASVC, TwoStepOWASVC, OWASVCCV, LinearOWASVCCV):
         skl2onnx.update_registered_converter(
             classifier,
             f"Owasvm{classifier.__name__}",
@@ -115,7 +115,7 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     model = operator.raw_operator
     graph = _Graph(scope, container)
     samples = graph.merge(operator.inputs, np.float64)
-    scores = _add_scores(graph, samples, model)
+    scores = _add_scores(graph, samples, _best(model))
     label, probabilities = (output.full_name for output in operator.outputs)
     if model.classes_.size == 2:
         flat = graph.add("Reshape", scores, graph.hold(np.array([-1])))
@@ -139,6 +139,18 @@ def _labels(model: Any) -> NDArray[Any]:
         return np.array(labels)
     # True, 1.0 and 1 are the same label, and no classifier has labels between whole numbers.
     return np.array([int(label) for label in labels], dtype=np.int64)
+
+
+def _best(model: Any) -> Any:
+    """The classifier that predicts: the model itself, or the best that it has found."""
+    if not isinstance(model, (OWASVCCV, LinearOWASVCCV)):
+        return model
+    if not model.refit:
+        raise ValueError(
+            f"This {type(model).__name__} has refit=False, hence no classifier that could be "
+            "exported. Train it with refit=True."
+        )
+    return model.best_estimator_
 
 
 def _add_scores(graph: _Graph, samples: str, model: Any) -> str:
