@@ -6,26 +6,35 @@ per rank, sample weights, one cost per sample. :func:`RankCosts` makes the first
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from owasvm.profiles import Profile, charge_by_profile, profile_below, rising_part
 from owasvm.weights import Quantifier, is_convex, owa_weights, share_function, weights_in_order
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["Costs", "OwnCosts", "PlainCosts", "RankCosts", "WeightedCosts"]
+__all__ = [
+    "Costs",
+    "OwnCosts",
+    "PlainCosts",
+    "ProfileCosts",
+    "RankCosts",
+    "WeightedCosts",
+    "costs_by_profile",
+]
 
 # Fine enough to see where a share function bends, when sample weights are not whole numbers.
 _CONVEXITY_GRID = 4096
 _MAX_COPIES = 10**6
-# Copies written out at most, and the largest denominator of a proportion.
-_MAX_WRITTEN = 5000
-_MAX_RATIO = 10_000
+_NO_RANKS = (
+    "With sample weights there is not one cost per rank: what a sample pays depends on "
+    "how much weight is ranked above it."
+)
 
 
 class Costs(Protocol):
@@ -71,8 +80,18 @@ class Costs(Protocol):
     def excess(self, dual: FloatArray) -> float:
         """Factor by which a non-negative point exceeds the sums that define the dual set."""
 
-    def without_weights(self) -> tuple[Costs, IntArray]:
-        """The same costs with sample weights written out as copies, and whose copy each is."""
+    def profile(self) -> Profile:
+        """What a unit of mass pays by rank, or less: nothing below it is above the costs."""
+
+    def rising(self) -> Costs:
+        """The rises of the costs added up: a convex part that leaves a concave rest."""
+
+    def falling_in_order(self, order: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The rest for the samples ``order[0], ...`` sorted ascending: what they pay, and get.
+
+        Neither is negative. Handed out by one order, ``paid - got`` of each sample times its
+        deviation sums to no less than the rest, whatever the deviations.
+        """
 
 
 class PlainCosts:
@@ -123,8 +142,15 @@ class PlainCosts:
     def excess(self, dual: FloatArray) -> float:
         return prefix_excess(np.sort(dual)[::-1], self.ascending[::-1])
 
-    def without_weights(self) -> tuple[Costs, IntArray]:
-        return self, np.arange(self.n_samples)
+    def profile(self) -> Profile:
+        return Profile(self.ascending, np.arange(self.n_samples + 1.0))
+
+    def rising(self) -> Costs:
+        return PlainCosts(rising_part(self.ascending))
+
+    def falling_in_order(self, order: IntArray) -> tuple[FloatArray, FloatArray]:
+        falling = self.ascending - rising_part(self.ascending)
+        return np.maximum(falling, 0.0), np.maximum(-falling, 0.0)
 
 
 class WeightedCosts:
@@ -158,10 +184,7 @@ class WeightedCosts:
         self.convex = is_convex(owa_weights(_n_slices(self.sample_weight), weights, alpha))
 
     def by_rank(self) -> FloatArray:
-        raise ValueError(
-            "With sample weights there is not one cost per rank: what a sample pays depends on "
-            "how much weight is ranked above it."
-        )
+        raise ValueError(_NO_RANKS)
 
     def in_order(self, order: IntArray) -> FloatArray:
         return self.C * weights_in_order(self._share, self.sample_weight[order])
@@ -179,23 +202,93 @@ class WeightedCosts:
     def largest_sum(self, number: int) -> float:
         return self.total if number else 0.0
 
+    @cached_property
+    def _profiles(self) -> tuple[Profile, Profile]:
+        """The costs as profiles, one near them and one below."""
+        near, below = profile_below(self._share, self.sample_weight)
+        return near.with_density(self.C * near.density), below.with_density(self.C * below.density)
+
+    def profile(self) -> Profile:
+        return self._profiles[1]
+
+    @cached_property
+    def _split(self) -> tuple[ProfileCosts, Profile]:
+        """The rises, and what is got back: the negative part of the rest."""
+        near = self._profiles[0]
+        rising = rising_part(near.density)
+        got = near.with_density(np.maximum(rising - near.density, 0.0))
+        return ProfileCosts(self.sample_weight, near.with_density(rising)), got.merged()
+
+    def rising(self) -> Costs:
+        return self._split[0]
+
+    def falling_in_order(self, order: IntArray) -> tuple[FloatArray, FloatArray]:
+        rising, back = self._split
+        got = charge_by_profile(back, self.sample_weight[order[::-1]])[::-1]
+        paid = self.in_order(order) - rising.in_order(order) + got
+        # Between the edges of the profile the costs may differ from it.
+        return np.maximum(paid, 0.0), got + np.maximum(-paid, 0.0)
+
     def excess(self, dual: FloatArray) -> float:
-        if not self.convex:
-            # Where the share function is not concave, sets between the prefixes are tighter still.
-            return np.inf if np.any(dual > 0.0) else 0.0
+        order = np.argsort(-dual / self.sample_weight, kind="stable")
+        if self.convex:
+            return prefix_excess(dual[order], self.largest_first(order))
+        # No set of a mass t sums to more than the densest mass t, in parts; that must not exceed
+        # the profile at any edge of both.
+        below = self.profile()
+        reached = np.concatenate(([0.0], np.cumsum(self.sample_weight[order])))
+        sums = np.concatenate(([0.0], np.cumsum(dual[order])))
+        at = np.unique(np.concatenate((below.edges, reached)))[1:]
+        bounds = np.interp(at, below.edges, below.sums)
+        return _excess_of_sums(np.interp(at, reached, sums), bounds)
+
+
+class ProfileCosts:
+    """Costs of weighted samples by a profile that never falls with the rank.
+
+    Parameters
+    ----------
+    sample_weight : ndarray of shape (n_samples,)
+        Positive.
+    profile : Profile
+        What a unit of sample weight pays, non-decreasing.
+    """
+
+    convex = True
+    sample_weight: FloatArray
+
+    def __init__(self, sample_weight: FloatArray, profile: Profile) -> None:
+        self.sample_weight = sample_weight
+        self.n_samples = sample_weight.size
+        self.total = profile.total
+        self.C = self.total / float(sample_weight.sum())
+        self._profile = profile
+        self._merged = profile.merged()
+
+    def by_rank(self) -> FloatArray:
+        raise ValueError(_NO_RANKS)
+
+    def in_order(self, order: IntArray) -> FloatArray:
+        return self.largest_first(order[::-1])[::-1]
+
+    def largest_first(self, order: IntArray) -> FloatArray:
+        return charge_by_profile(self._merged, self.sample_weight[order])
+
+    def largest_sum(self, number: int) -> float:
+        return self.total if number else 0.0
+
+    def excess(self, dual: FloatArray) -> float:
         order = np.argsort(-dual / self.sample_weight, kind="stable")
         return prefix_excess(dual[order], self.largest_first(order))
 
-    def without_weights(self) -> tuple[Costs, IntArray]:
-        """Sample weights in whole-number proportions become as many copies.
+    def profile(self) -> Profile:
+        return self._profile
 
-        The share function is that of the sample weights, not the family for as many copies:
-        families that depend on the number of samples would give other weights.
-        """
-        counts, unit = _whole_numbers(self.sample_weight)
-        index = np.repeat(np.arange(self.n_samples), counts)
-        charged = self.C * weights_in_order(self._share, np.full(index.size, unit))
-        return PlainCosts(charged), index
+    def rising(self) -> Costs:
+        return self
+
+    def falling_in_order(self, order: IntArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(order.size), np.zeros(order.size)
 
 
 class OwnCosts:
@@ -233,8 +326,14 @@ class OwnCosts:
     def excess(self, dual: FloatArray) -> float:
         return float(np.max(dual / self._own, initial=0.0))
 
-    def without_weights(self) -> tuple[Costs, IntArray]:
-        raise ValueError("A cost per sample cannot be written out as copies of the sample.")
+    def profile(self) -> Profile:
+        raise ValueError("Every sample has a cost of its own, so there is none per rank.")
+
+    def rising(self) -> Costs:
+        return self
+
+    def falling_in_order(self, order: IntArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(order.size), np.zeros(order.size)
 
 
 def RankCosts(
@@ -293,6 +392,21 @@ def RankCosts(
     return WeightedCosts(mass, weights, alpha, float(C))
 
 
+def costs_by_profile(sample_weight: FloatArray | None, profile: Profile) -> Costs:
+    """Costs that never fall with the rank, given by a profile on the slices of other costs.
+
+    Parameters
+    ----------
+    sample_weight : ndarray of shape (n_samples,) or None
+        Sample weights; None where the slices are ranks.
+    profile : Profile
+        What a unit pays, non-decreasing.
+    """
+    if sample_weight is None:
+        return PlainCosts(profile.density)
+    return ProfileCosts(sample_weight, profile)
+
+
 def _check_total(C: float, weight: float) -> None:
     """Weights have mean 1, so that C times the weight of all samples is what costs sum to."""
     if not np.isfinite(float(C) * weight):
@@ -301,7 +415,11 @@ def _check_total(C: float, weight: float) -> None:
 
 def prefix_excess(dual: FloatArray, costs: FloatArray) -> float:
     """Largest ratio of the sums of the first m entries; infinite where shrinking does not help."""
-    totals, bounds = np.cumsum(dual), np.cumsum(costs)
+    return _excess_of_sums(np.cumsum(dual), np.cumsum(costs))
+
+
+def _excess_of_sums(totals: FloatArray, bounds: FloatArray) -> float:
+    """Overwrites `totals`: the largest ratio of sums, neither of which falls."""
     counted = bounds > 0.0
     # Sums do not fall: where nothing may be spent yet, the last one tells.
     n_free = int(np.count_nonzero(~counted))
@@ -317,30 +435,3 @@ def _n_slices(mass: FloatArray) -> int:
     if np.all(mass == np.round(mass)) and total <= _MAX_COPIES:
         return int(total)
     return max(_CONVEXITY_GRID, mass.size)
-
-
-def _whole_numbers(mass: FloatArray) -> tuple[IntArray, float]:
-    """Whole numbers in the proportions of the masses, and what one of them weighs."""
-    # Also keeps the ratios finite.
-    if float(mass.max()) > _MAX_WRITTEN * float(mass.min()):
-        raise ValueError(_too_many_copies("too many"))
-    ratios = [Fraction(value).limit_denominator(_MAX_RATIO) for value in mass / mass.min()]
-    common = math.lcm(*{ratio.denominator for ratio in ratios})
-    numbers = [int(ratio * common) for ratio in ratios]
-    if sum(numbers) > _MAX_WRITTEN:
-        # The common denominator of many fractions has thousands of digits: no float holds it.
-        known = sum(numbers) < _MAX_COPIES
-        raise ValueError(_too_many_copies(str(sum(numbers)) if known else "over a million"))
-    counts = np.array(numbers, dtype=np.int64)
-    unit = float(mass.sum() / counts.sum())
-    if not np.allclose(counts * unit, mass, rtol=1e-12, atol=0):
-        raise ValueError(_too_many_copies("too many"))
-    return counts, unit
-
-
-def _too_many_copies(number: str) -> str:
-    return (
-        "With weights that fall somewhere, sample weights are written out as copies, and these "
-        f"would need {number} of them, more than {_MAX_WRITTEN}. Use sample weights in small "
-        "whole-number proportions, weights that do not fall, or TwoStepOWASVC."
-    )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm.costs import Costs, RankCosts
+from owasvm.profiles import Profile
 from owasvm.weights import Quantifier
 
 FloatArray = NDArray[np.float64]
@@ -92,14 +93,22 @@ class GroupedCosts:
     def excess(self, dual: FloatArray) -> float:
         return max(part.excess(dual[index]) for index, part in self.parts)
 
-    def without_weights(self) -> tuple[Costs, IntArray]:
-        copies, parts, begin = [], [], 0
-        for index, part in self.parts:
-            plain, own = part.without_weights()
-            copies.append(index[own])
-            parts.append((np.arange(begin, begin + own.size), plain))
-            begin += own.size
-        return GroupedCosts(parts, self.C), np.concatenate(copies)
+    def profile(self) -> Profile:
+        raise ValueError(
+            "Deviations are ranked within groups, so there is not one cost per rank of all "
+            "samples: ask the parts."
+        )
+
+    def rising(self) -> Costs:
+        return GroupedCosts([(index, part.rising()) for index, part in self.parts], self.C)
+
+    def falling_in_order(self, order: IntArray) -> tuple[FloatArray, FloatArray]:
+        paid, got = np.empty(order.size), np.empty(order.size)
+        group = self._group[order]
+        for number, (_, part) in enumerate(self.parts):
+            own = group == number
+            paid[own], got[own] = part.falling_in_order(self._place[order[own]])
+        return paid, got
 
 
 def assign_costs(

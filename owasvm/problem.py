@@ -203,22 +203,3 @@ class OWAProblem:
     def nearest_definite(self) -> OWAProblem:
         """The same problem with a positive semi-definite kernel near its own."""
         return replace(self, samples=self.samples.nearest_definite())
-
-    def with_copies(self) -> tuple[OWAProblem, IntArray]:
-        """The same problem with its sample weights written out as copies of the samples.
-
-        Sample weights in whole-number proportions become that many copies, C taking up the common
-        factor.
-
-        Returns
-        -------
-        problem : OWAProblem
-            A problem without sample weights.
-        index : ndarray of shape (n_copies,)
-            The sample every copy stands for.
-        """
-        if self.costs.sample_weight is None:
-            return self, np.arange(self.n_samples)
-        costs, index = self.costs.without_weights()
-        copied = replace(self, y=self.y[index], costs=costs, samples=self.samples.take(index))
-        return copied, index

@@ -44,6 +44,7 @@ __all__ = [
     "REGISTRY",
     "Family",
     "Slices",
+    "bends_of",
     "is_convex",
     "owa_weights",
     "share_function",
@@ -250,12 +251,16 @@ class Family:
         ``G(t)`` of points t and alpha.
     weights : callable
         ``S * (G(after) - G(before))`` of :class:`Slices` and alpha, without cancellation.
+    bends : callable or None, default=None
+        Points between which G is concave or convex, of alpha; None where nobody knows. Sample
+        weights have better bounds where it is known.
     """
 
     range_text: str
     accepts: Callable[[float], bool]
     share: Callable[[FloatArray, float], FloatArray]
     weights: Callable[[Slices, float], FloatArray]
+    bends: Callable[[float], tuple[float, ...]] | None = None
 
 
 _OPEN, _HALF_OPEN, _POSITIVE = "0 < alpha < 1", "0 < alpha <= 1", "alpha > 0"
@@ -273,21 +278,54 @@ def _is_positive(alpha: float) -> bool:
     return alpha > 0.0
 
 
+def _no_bends(alpha: float) -> tuple[float, ...]:  # noqa: ARG001
+    return ()
+
+
+def _quadratic_bends(alpha: float) -> tuple[float, ...]:
+    # The slope is least at sqrt(t) = 1 / (3 alpha).
+    return (1.0 / (9.0 * alpha**2),) if alpha > 1.0 / 3.0 else ()
+
+
+def _bend_at_alpha(alpha: float) -> tuple[float, ...]:
+    return (alpha,)
+
+
+def _olympic_bends(alpha: float) -> tuple[float, ...]:
+    return 0.5 - 0.5 * alpha, 0.5 + 0.5 * alpha
+
+
 #: The families by name. One more line here makes a family known to all estimators.
 REGISTRY: dict[str, Family] = {
-    "uniform": Family("any alpha", math.isfinite, _uniform_share, _uniform_weights),
-    "basic": Family(_POSITIVE, _is_positive, _basic_share, _basic_weights),
-    "quadratic": Family(_OPEN, _is_inside_unit, _quadratic_share, _quadratic_weights),
-    "exponential": Family(_POSITIVE, _is_positive, _exponential_share, _exponential_weights),
+    "uniform": Family("any alpha", math.isfinite, _uniform_share, _uniform_weights, _no_bends),
+    "basic": Family(_POSITIVE, _is_positive, _basic_share, _basic_weights, _no_bends),
+    "quadratic": Family(
+        _OPEN, _is_inside_unit, _quadratic_share, _quadratic_weights, _quadratic_bends
+    ),
+    "exponential": Family(
+        _POSITIVE, _is_positive, _exponential_share, _exponential_weights, _no_bends
+    ),
     "trigonometric": Family(
-        _HALF_OPEN, _is_in_unit_with_one, _trigonometric_share, _trigonometric_weights
+        _HALF_OPEN,
+        _is_in_unit_with_one,
+        _trigonometric_share,
+        _trigonometric_weights,
+        _no_bends,
     ),
     "superquantile": Family(
-        _HALF_OPEN, _is_in_unit_with_one, _superquantile_share, _superquantile_weights
+        _HALF_OPEN,
+        _is_in_unit_with_one,
+        _superquantile_share,
+        _superquantile_weights,
+        _bend_at_alpha,
     ),
-    "trimmed": Family(_OPEN, _is_inside_unit, _trimmed_share, _trimmed_weights),
-    "max-entropy": Family(_OPEN, _is_inside_unit, _exponential_share, _exponential_weights),
-    "olympic": Family(_HALF_OPEN, _is_in_unit_with_one, _olympic_share, _olympic_weights),
+    "trimmed": Family(_OPEN, _is_inside_unit, _trimmed_share, _trimmed_weights, _bend_at_alpha),
+    "max-entropy": Family(
+        _OPEN, _is_inside_unit, _exponential_share, _exponential_weights, _no_bends
+    ),
+    "olympic": Family(
+        _HALF_OPEN, _is_in_unit_with_one, _olympic_share, _olympic_weights, _olympic_bends
+    ),
 }
 
 #: Names of the families that come with the package.
@@ -526,6 +564,25 @@ def share_function(
     if name == "max-entropy":
         shape = _max_entropy_rate(shape, _check_total(total))
     return _NamedShare(name, shape)
+
+
+def bends_of(share: Share) -> tuple[float, ...] | None:
+    """Points between which a share function is concave or convex.
+
+    Parameters
+    ----------
+    share : callable
+        From :func:`share_function`.
+
+    Returns
+    -------
+    bends : tuple of float or None
+        Ascending; None for quantifiers, of which nothing is known but their values.
+    """
+    if not isinstance(share, _NamedShare):
+        return None
+    find = REGISTRY[share.family].bends
+    return None if find is None else find(share.shape)
 
 
 def owa_weights(

@@ -4,8 +4,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.datasets import make_moons
 from sklearn.metrics.pairwise import rbf_kernel
@@ -16,7 +14,6 @@ from owasvm.problem import OWAProblem
 from owasvm.solution import Status
 from owasvm.solvers import solve
 from owasvm.weights import owa_weights
-from tests.strategies import sample_counts
 
 FloatArray = NDArray[np.float64]
 
@@ -106,60 +103,11 @@ def test_excess_of_falling_costs_is_never_too_small():
         # Never larger than 1 for what belongs to a non-decreasing minorant.
         minorant = PlainCosts(np.full(5, plain.by_rank().min()))
         assert plain.excess(minorant.by_rank()) <= 1.0
-        weighted = make("weighted", 5, rng, family)
-        assert not weighted.convex
-        assert weighted.excess(np.zeros(5)) == 0.0
-        assert weighted.excess(np.full(5, 1e-9)) == np.inf
 
 
 def test_excess_where_nothing_may_be_charged():
     assert PlainCosts(np.zeros(3)).excess(np.array([0.0, 1.0, 0.0])) == np.inf
     assert PlainCosts(np.zeros(3)).excess(np.zeros(3)) == 0.0
-
-
-@given(st.data())
-@settings(max_examples=40)
-def test_weights_are_copies(data):
-    n_samples = data.draw(st.integers(1, 8))
-    counts = data.draw(sample_counts(n_samples))
-    family, alpha = data.draw(st.sampled_from([*CONVEX, *FALLING, ("max-entropy", 0.7)]))
-    rng = data.draw(st.integers(0, 2**31).map(np.random.default_rng))
-    weighted = RankCosts(n_samples, family, alpha, 3.0, counts)
-    copied, index = weighted.without_weights()
-    # Counts with a common factor need fewer copies.
-    copies = np.bincount(index, minlength=n_samples)
-    np.testing.assert_array_equal(copies * (counts[0] // copies[0]), counts)
-    assert copied.sample_weight is None
-    assert copied.total == pytest.approx(weighted.total)
-    # Neighbours of the same sample, in the order of the samples.
-    order = rng.permutation(n_samples)
-    wide = np.concatenate([np.flatnonzero(index == i) for i in order])
-    sums = np.bincount(index[wide], weights=copied.in_order(wide), minlength=n_samples)
-    np.testing.assert_allclose(weighted.in_order(order), sums[order], rtol=1e-9, atol=1e-12)
-    if np.gcd.reduce(counts) == 1:
-        expected = RankCosts(int(counts.sum()), family, alpha, 3.0)
-        np.testing.assert_allclose(copied.by_rank(), expected.by_rank(), rtol=1e-9, atol=1e-12)
-        assert copied.convex == expected.convex
-
-
-def test_proportions_become_whole_numbers():
-    costs, index = RankCosts(3, "basic", 0.4, 2.0, [0.5, 0.75, 1.25]).without_weights()
-    np.testing.assert_array_equal(index, [0, 0, 1, 1, 1, 2, 2, 2, 2, 2])
-    assert costs.total == pytest.approx(2.0 * 2.5)
-    plain = RankCosts(4)
-    same, index = plain.without_weights()
-    assert same is plain
-    np.testing.assert_array_equal(index, np.arange(4))
-
-
-@pytest.mark.parametrize(
-    ("mass", "number"),
-    [([1.0, 6000.0], "too many"), ([1.0, np.pi], "too many"), ([1.0, 1.0001], "20001")],
-)
-def test_copies_beyond_number_are_refused(mass, number):
-    costs = RankCosts(2, "trimmed", 0.3, 1.0, mass)
-    with pytest.raises(ValueError, match=rf"would need {number} of them, more than 5000"):
-        costs.without_weights()
 
 
 def test_plain_costs_are_those_of_the_weights():
@@ -194,8 +142,8 @@ def test_what_there_is_not():
     own = OwnCosts(np.array([1.0, 2.0]), 3.0)
     with pytest.raises(ValueError, match="none per rank"):
         own.by_rank()
-    with pytest.raises(ValueError, match="cannot be written out as copies"):
-        own.without_weights()
+    with pytest.raises(ValueError, match="none per rank"):
+        own.profile()
     np.testing.assert_array_equal(own.in_order(np.array([1, 0])), [6.0, 3.0])
     assert own.total == 9.0 and own.convex
 

@@ -340,12 +340,12 @@ def test_whole_numbers_are_copies(solver, family, alpha):
     counts = np.random.default_rng(0).integers(1, 4, size=12)
     weighted = RankCosts(12, family, alpha, 0.1, sample_weight=counts.astype(float))
     repeated = RankCosts(int(counts.sum()), family, alpha, 0.1)
-    limits = {"mip_gap": 1e-3, "time_limit": 5.0}
+    limits = {"mip_gap": 1e-3, "options": None if solver == "dca" else {"max_nodes": 150}}
     one = solve(OWAProblem(y, weighted, features=X), solver, **limits)
     copies = OWAProblem(np.repeat(y, counts), repeated, features=np.repeat(X, counts, axis=0))
     other = solve(copies, solver, **limits)
     assert one.dual.shape == (12,)
-    assert one.objective == pytest.approx(other.objective, rel=1e-3)
+    assert one.objective == pytest.approx(other.objective, rel=1e-6)
     # The classifier costs what it is said to cost, by the costs of the weighted samples.
     problem = OWAProblem(y, weighted, features=X)
     expected = objective_at(problem, one.dual, one.intercept)
@@ -364,43 +364,13 @@ def test_proportions_count(kernel):
     wholes = RankCosts(20, "quadratic", 0.8, 1.0, sample_weight=2.0 * mass)
     one = solve(OWAProblem(y, halves, features, gram), "dca")
     other = solve(OWAProblem(y, wholes, features, gram), "dca")
-    assert one.objective == pytest.approx(other.objective, rel=1e-9)
-    copied, index = OWAProblem(y, halves, features, gram).with_copies()
-    assert copied.n_samples == 2 * 13 + 3 * 7
-    np.testing.assert_array_equal(np.bincount(index), np.where(mass > 1.0, 3, 2))
-    assert copied.costs.total == pytest.approx(halves.total)
+    assert one.objective == pytest.approx(other.objective, rel=1e-7)
     equal = RankCosts(20, "quadratic", 0.8, 2.0, sample_weight=np.full(20, 0.3))
     plain = RankCosts(20, "quadratic", 0.8, 0.6)
     one = solve(OWAProblem(y, equal, features, gram), "dca")
     other = solve(OWAProblem(y, plain, features, gram), "dca")
-    assert one.objective == pytest.approx(other.objective, rel=1e-9)
-
-
-@pytest.mark.parametrize("solver", ["dca", "branch-and-bound"])
-@pytest.mark.parametrize("n_samples", [5, 40])
-def test_hopeless_proportions_are_refused(solver, n_samples):
-    X, y = noisy_data(n_samples, 2)
-    mass = np.random.default_rng(0).uniform(1.0, 2.0, size=n_samples)
-    costs = RankCosts(n_samples, "trimmed", 0.2, 1.0, sample_weight=mass)
-    with pytest.raises(ValueError, match="small whole-number proportions"):
-        solve(OWAProblem(y, costs, features=X), solver)
-
-
-def test_a_heavy_sample_is_refused():
-    X, y = noisy_data(6, 2)
-    mass = np.ones(6)
-    mass[0] = 1e5
-    costs = RankCosts(6, "trimmed", 0.2, 1.0, sample_weight=mass)
-    with pytest.raises(ValueError, match="more than 5000"):
-        solve(OWAProblem(y, costs, features=X), "dca")
-
-
-def test_problems_without_sample_weights_are_their_own_copies():
-    problem = noisy_problem(10)
-    copied, index = problem.with_copies()
-    assert copied is problem
-    np.testing.assert_array_equal(index, np.arange(10))
-    assert replace(problem).with_copies()[1].size == 10
+    assert one.objective == pytest.approx(other.objective, rel=1e-7)
+    assert one.lower_bound == pytest.approx(other.lower_bound, rel=1e-6)
 
 
 def hard_to_descend(seed):

@@ -578,7 +578,8 @@ class TestGroups:
             RankedSquaredHinge(RankCosts(group.size, "basic", 0.4, 0.5 + k))
             for k, group in enumerate(groups[:3])
         ]
-        hinge = OffsetHinge(np.sort(rng.exponential(size=3)), rng.exponential(0.2, size=3))
+        costs = PlainCosts(np.sort(rng.exponential(size=3)))
+        hinge = OffsetHinge(costs, rng.exponential(0.2, size=3))
         losses.append(hinge)
         return GroupedLoss(groups, losses), groups, losses
 

@@ -405,18 +405,23 @@ class TestGroupedCosts:
         assert index.tolist() == [0, 1]
         assert part is own
 
-    def test_copies(self) -> None:
-        # The copies of a group stand in the proportions of its own weights.
-        y = np.array([-1.0, 1.0, -1.0])
-        mass = np.array([2.0, 3.0, 1.0])
-        costs = assign_costs(y, "trimmed", 0.4, 1.0, mass, ranks="class")
-        assert costs.sample_weight is not None
-        np.testing.assert_array_equal(costs.sample_weight, mass)
-        plain, index = costs.without_weights()
-        assert index.tolist() == [0, 0, 2, 1]
-        assert plain.sample_weight is None
-        assert plain.total == pytest.approx(costs.total)
-        assert isinstance(make_loss("hinge", plain), GroupedRankedLoss)
+    def test_splits(self) -> None:
+        """The rises and the rest of each group, whatever the order of the groups."""
+        y = np.array([-1.0, 1.0, -1.0, 1.0, 1.0])
+        mass = np.array([2.0, 3.0, 1.0, 0.5, 1.5])
+        for own in (None, mass):
+            costs = assign_costs(y, "olympic", 0.4, 1.0, own, ranks="class")
+            order = np.array([4, 2, 1, 0, 3])
+            paid, got = costs.falling_in_order(order)
+            assert paid.min() >= 0.0 and got.min() >= 0.0
+            rising = costs.rising()
+            assert isinstance(rising, GroupedCosts) and rising.convex
+            np.testing.assert_allclose(
+                rising.in_order(order) + paid - got, costs.in_order(order), atol=1e-12
+            )
+            with pytest.raises(ValueError, match="within groups"):
+                costs.profile()
+        assert isinstance(make_loss("hinge", costs), GroupedRankedLoss)
 
 
 class TestInteriorPoints:

@@ -60,7 +60,12 @@ def possible_counts(levels, lower, upper):
     ends = np.append(levels[1:], np.inf)
     least = [np.count_nonzero(lower >= end) for end in ends]
     most = [np.count_nonzero(upper > level) for level in levels]
-    return np.array(least), np.array(most)
+    return np.array(least, dtype=float), np.array(most, dtype=float)
+
+
+def ranks(n_samples):
+    """Counts from 0 to that of all samples."""
+    return np.arange(n_samples + 1.0)
 
 
 def random_levels(rng, lower, upper):
@@ -84,9 +89,8 @@ def test_layers_stay_below_the_ordered_sum(seed, n_samples, falls):
         counts = np.round(counts)
     counts[-1] = 0.0
     tail = convex_envelope(tail_sums(costs))
-    layers = Layers(
-        levels, *make_layers(tail, levels, counts, *possible_counts(levels, lower, upper))
-    )
+    limits = possible_counts(levels, lower, upper)
+    layers = Layers(levels, *make_layers(tail, ranks(n_samples), levels, counts, *limits))
     scale = np.abs(costs).sum() * max(1.0, upper.max(), levels.max())
     for _ in range(40):
         slack = lower + (upper - lower) * rng.choice([0.0, rng.random(), 1.0], size=n_samples)
@@ -107,7 +111,9 @@ def test_layers_are_exact_where_they_touch(seed, n_samples, known):
     # Nothing known about the slacks, or everything.
     spread = 0.0 if known else 10.0
     limits = possible_counts(levels, slack - spread, slack + spread)
-    layers = Layers(levels, *make_layers(tail_sums(costs), levels, counts, *limits))
+    layers = Layers(
+        levels, *make_layers(tail_sums(costs), ranks(n_samples), levels, counts, *limits)
+    )
     bound = layers.constant + layers.value(deviations).sum()
     scale = max(1.0, np.abs(costs).sum() * deviations.max())
     assert bound == pytest.approx(costs @ np.sort(deviations), abs=1e-12 * scale)
@@ -119,7 +125,8 @@ def test_layers_of_separated_samples_are_exact_everywhere():
     lower, upper = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0])
     levels = np.array([0.0, 1.0, 2.0, 3.0])
     limits = possible_counts(levels, lower, upper)
-    layers = Layers(levels, *make_layers(tail_sums(costs), levels, np.zeros(4), *limits))
+    made = make_layers(tail_sums(costs), ranks(3), levels, np.zeros(4), *limits)
+    layers = Layers(levels, *made)
     for share in (0.0, 0.3, 1.0):
         deviations = lower + share * (upper - lower)
         bound = layers.constant + layers.value(deviations).sum()

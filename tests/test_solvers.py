@@ -423,10 +423,13 @@ class TestGeneralConvexForm:
         linear = 0.05 * rng.random(40)
         loss = GroupedLoss(
             groups,
-            [OffsetHinge(part, offsets[group]) for part, group in zip(costs, groups, strict=True)],
+            [
+                OffsetHinge(PlainCosts(part), offsets[group])
+                for part, group in zip(costs, groups, strict=True)
+            ],
         )
         if not grouped:
-            loss = OffsetHinge(costs[0], offsets)
+            loss = OffsetHinge(PlainCosts(costs[0]), offsets)
         operator = (
             GramSamples(X @ X.T).operator(centred=False)
             if as_gram
@@ -466,7 +469,7 @@ class TestOffsetHinge:
     def test_value(self, case):
         costs, offsets, slack, _ = case
         expected = self._value(costs, offsets, slack)
-        value = OffsetHinge(costs, offsets).value(slack)
+        value = OffsetHinge(PlainCosts(costs), offsets).value(slack)
         assert value == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
     @settings(max_examples=300)
@@ -475,7 +478,7 @@ class TestOffsetHinge:
         costs, offsets, v, penalty = case
         out = ProxPoint(v.size)
         before = v.copy()
-        loss = OffsetHinge(costs, offsets)
+        loss = OffsetHinge(PlainCosts(costs), offsets)
         loss.prox(v, penalty, out)
         np.testing.assert_array_equal(v, before)
         scale = max(1.0, costs.max(), offsets.max(), penalty * np.abs(v).max())
@@ -494,7 +497,7 @@ class TestOffsetHinge:
     def test_labels_tell_how_the_prox_moves(self, case):
         costs, offsets, v, penalty = case
         out = ProxPoint(v.size)
-        OffsetHinge(costs, offsets).prox(v, penalty, out)
+        OffsetHinge(PlainCosts(costs), offsets).prox(v, penalty, out)
         assert np.all(v[out.block == INACTIVE] <= 0.0)
         assert np.all(v[out.block != INACTIVE] > 0.0)
         np.testing.assert_array_equal(out.prox[out.block == CLIPPED], 0.0)
@@ -508,7 +511,7 @@ class TestOffsetHinge:
     def test_prox_by_cvxpy(self, case):
         costs, offsets, v, penalty = case
         out = ProxPoint(v.size)
-        OffsetHinge(costs, offsets).prox(v, penalty, out)
+        OffsetHinge(PlainCosts(costs), offsets).prox(v, penalty, out)
         expected = dotsort_prox(v, costs, 1.0 / penalty, offsets)
 
         def value(x):
@@ -522,7 +525,7 @@ class TestOffsetHinge:
         costs = owa_weights(20, "basic", 0.4)
         v = rng.normal(size=20)
         one, other = ProxPoint(20), ProxPoint(20)
-        OffsetHinge(costs, np.zeros(20)).prox(v, 3.0, one)
+        OffsetHinge(PlainCosts(costs), np.zeros(20)).prox(v, 3.0, one)
         RankedHinge(PlainCosts(costs)).prox(v, 3.0, other)
         np.testing.assert_allclose(one.prox, other.prox, atol=1e-15)
         np.testing.assert_array_equal(one.block, other.block)

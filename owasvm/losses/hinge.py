@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.costs import Costs, PlainCosts
+from owasvm.costs import Costs
 from owasvm.losses._sorting import (
     CLIPPED,
     Workspace,
@@ -265,22 +265,22 @@ class RankedHinge:
 class OffsetHinge:
     """One rank group plus a hinge of its own for every sample.
 
-    ``Phi(u) = sum_k costs[k] max(u, 0)_(k) + sum_i offsets[i] max(u_i, 0)``.
+    ``Phi(u) = sum_k c_k max(u, 0)_(k) + sum_i offsets[i] max(u_i, 0)``.
 
     Parameters
     ----------
-    costs : ndarray of shape (n_samples,)
-        Ascending, non-decreasing costs by rank.
+    costs : Costs
+        Who pays what by rank, non-decreasing.
     offsets : ndarray of shape (n_samples,)
         Non-negative costs by sample.
     """
 
-    mass: FloatArray | None = None
-
-    def __init__(self, costs: FloatArray, offsets: FloatArray) -> None:
-        self.ranked = RankedHinge(PlainCosts(costs))
+    def __init__(self, costs: Costs, offsets: FloatArray) -> None:
+        self.ranked = RankedHinge(costs)
+        self.mass = self.ranked.mass
         self.offsets = np.ascontiguousarray(offsets)
-        self.mean_cost = self.ranked.mean_cost + float(self.offsets.mean())
+        n_units = costs.n_samples if self.mass is None else float(self.mass.sum())
+        self.mean_cost = self.ranked.mean_cost + float(self.offsets.sum()) / n_units
 
     def value(self, slack: FloatArray) -> float:
         return self.ranked.value(slack) + float(self.offsets @ np.maximum(slack, 0.0))
@@ -288,13 +288,14 @@ class OffsetHinge:
     def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
         # On positive slacks an offset is a linear term, so it shifts v; what it shifts beyond 0
         # is clipped like what the ranked costs shift there.
+        weight = penalty if self.mass is None else penalty * self.mass
         positive = v > 0.0
-        shifted = np.where(positive, v - self.offsets / penalty, v)
+        shifted = np.where(positive, v - self.offsets / weight, v)
         self.ranked.prox(shifted, penalty, out)
         out.dual[positive] += self.offsets[positive]
         clipped = positive & (shifted <= 0.0)
         out.prox[clipped] = 0.0
-        out.dual[clipped] = penalty * v[clipped]
+        out.dual[clipped] = np.minimum(weight * v, self.offsets)[clipped]
         out.block[clipped] = CLIPPED
 
     def project(self, v: FloatArray, out: ProxPoint) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers.contract import Settings, Solver
-from owasvm.solvers.general.assignments import falling_values, log_assignments
+from owasvm.solvers.general.assignments import has_few_assignments, has_shares
 from owasvm.solvers.general.choice import choose_relaxation
 from owasvm.solvers.general.coordinates import CoordinateBranching
 from owasvm.solvers.general.descent import descend_to_end, find_starts, shake
+from owasvm.solvers.general.orders import OrderBranching
+from owasvm.solvers.general.positions import PositionBranching
 from owasvm.solvers.general.ranks import RankBranching
 from owasvm.solvers.general.search import Search, run_search
 from owasvm.solvers.general.shares import ShareBranching
@@ -98,27 +100,29 @@ class Strategy:
     take_turns: Callable[[Search], Iterator[Turn]]
 
 
-def _has_few_assignments(search: Search) -> bool:
-    return log_assignments(search.costs) <= search.tuning.tree.max_log_assignments
-
-
-def _has_shares(search: Search) -> bool:
-    """Whether no entry of the falling part is negative."""
-    return bool(falling_values(search.costs)[0][0] >= 0.0)
-
-
 def _has_few_samples(search: Search) -> bool:
     return search.problem.n_samples <= search.tuning.few_samples
+
+
+def _share_tree(search: Search) -> Tree[Any]:
+    mass = search.problem.costs.sample_weight
+    if mass is None:
+        return Tree(search, ShareBranching(search))
+    return Tree(search, PositionBranching(search, mass))
 
 
 def _split_shares(search: Search) -> Iterator[Turn]:
     tuning = search.tuning.tree
     shake(search, tuning.n_shakes if _has_few_samples(search) else tuning.n_shakes_many)
-    yield Tree(search, ShareBranching(search)), None
+    yield _share_tree(search), None
 
 
 def _hand_out_ranks(search: Search) -> Iterator[Turn]:
-    yield Tree(search, RankBranching(search)), None
+    mass = search.problem.costs.sample_weight
+    if mass is None:
+        yield Tree(search, RankBranching(search)), None
+    else:
+        yield Tree(search, OrderBranching(search, mass)), None
 
 
 def _split_coordinates(search: Search) -> Iterator[Turn]:
@@ -131,7 +135,7 @@ def _alternate(search: Search) -> Iterator[Turn]:
     coordinates = Tree(search, CoordinateBranching(search, choose_relaxation(search)))
     yield coordinates, tuning.coordinates_first
     shake(search, tuning.n_shakes)
-    yield Tree(search, ShareBranching(search)), tuning.then_shares
+    yield _share_tree(search), tuning.then_shares
     yield coordinates, None
 
 
@@ -140,12 +144,12 @@ STRATEGIES = (
     Strategy(
         # Where the largest deviations cost nothing, keep or trim is what is asked.
         lambda search: (
-            _has_shares(search) and (_has_few_assignments(search) or search.costs[-1] <= 0.0)
+            has_shares(search) and (has_few_assignments(search) or search.costs[-1] <= 0.0)
         ),
         _split_shares,
     ),
-    Strategy(_has_few_assignments, _hand_out_ranks),
-    Strategy(lambda search: _has_shares(search) and _has_few_samples(search), _alternate),
+    Strategy(has_few_assignments, _hand_out_ranks),
+    Strategy(lambda search: has_shares(search) and _has_few_samples(search), _alternate),
     Strategy(lambda _: True, _split_coordinates),
 )
 

@@ -6,6 +6,9 @@ inequality ``Phi_r`` is the smallest of the sums ``sum_i r_pi(i) xi_i`` over all
 .. math:: \min F = \min_\pi \min_{w, b}\ \tfrac12 |w|^2 + \Phi_p(\xi) + \sum_i r_{\pi(i)} \xi_i ,
 
 with no condition on the order of the deviations.
+
+With sample weights ``R(t)``, the tail sums of r, are convex in the mass t, a sample with mass t
+ranked above it gets ``R(t + s_i) - R(t)``, and the minimum is over all orders of the samples.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from owasvm.problem import OWAProblem
 from owasvm.solvers import newton
 from owasvm.solvers.general.candidates import Candidate, evaluate
 from owasvm.solvers.general.rank_split import rising_part
+from owasvm.solvers.general.search import Search
 from owasvm.solvers.newton import project_balanced
 
 FloatArray = NDArray[np.float64]
@@ -39,10 +43,25 @@ def falling_values(costs: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def log_assignments(costs: FloatArray) -> float:
-    """Logarithm of the number of ways to hand out the falling part."""
+    """Logarithm of the number of ways to hand out the falling part by ranks."""
     values, counts = falling_values(costs)
     ways = math.lgamma(costs.size + 1) - sum(math.lgamma(count + 1) for count in counts)
     return ways + math.log(2.0) * float(counts[values < 0.0].sum())
+
+
+def has_few_assignments(search: Search) -> bool:
+    """Whether the ways to hand out the falling part can be enumerated implicitly."""
+    most = search.tuning.tree.max_log_assignments
+    if search.problem.costs.sample_weight is None:
+        return log_assignments(search.costs) <= most
+    n_samples = search.problem.n_samples
+    cases = 0.0 if has_shares(search) else n_samples * math.log(2.0)
+    return math.lgamma(n_samples + 1) + cases <= most
+
+
+def has_shares(search: Search) -> bool:
+    """Whether no entry of the falling part is negative."""
+    return bool(falling_values(search.costs)[0][0] >= 0.0)
 
 
 def assess(

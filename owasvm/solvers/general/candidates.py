@@ -42,9 +42,14 @@ def improve_intercept(
     y = problem.y
     scores = problem.scores(candidate.coef)
     intercepts = spread_intercepts(scores, y, n_intercepts)
-    deviations = np.maximum(0.0, 1.0 - y[:, np.newaxis] * (scores[:, np.newaxis] + intercepts))
+    slacks = 1.0 - y[:, np.newaxis] * (scores[:, np.newaxis] + intercepts)
     losses = np.zeros(intercepts.size)
-    for group, part in parts_of(problem.costs):
-        losses += part.by_rank() @ np.sort(deviations[group], axis=0)
+    if problem.costs.sample_weight is None:
+        deviations = np.maximum(slacks, 0.0)
+        for group, part in parts_of(problem.costs):
+            losses += part.by_rank() @ np.sort(deviations[group], axis=0)
+    else:
+        loss = problem.ranked_loss()
+        losses[:] = [loss.value(slack) for slack in np.ascontiguousarray(slacks.T)]
     best = evaluate(problem, candidate.coef, float(intercepts[np.argmin(losses)]))
     return best if best.objective < candidate.objective else candidate

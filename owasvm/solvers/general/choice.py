@@ -41,9 +41,11 @@ class Trial:
 
     def split(self, n_kept: int) -> Split:
         """The costs, all rises kept (-1), or a tangent minorant that keeps `n_kept` costs."""
-        costs = self.search.costs
-        rising = rising_part(costs) if n_kept < 0 else tangent_minorant(costs, n_kept)
-        return Split(rising, convex_envelope(tail_sums(costs - rising)))
+        costs, profile = self.search.costs, self.search.profile
+        width = None if self.search.problem.costs.sample_weight is None else profile.width
+        rising = rising_part(costs) if n_kept < 0 else tangent_minorant(costs, n_kept, width)
+        tail = tail_sums(costs - rising, width)
+        return Split(rising, convex_envelope(tail, profile.edges), profile.edges)
 
     def bound(self, n_kept: int, n_directions: int) -> BoxBound:
         """The lowest of the bounds at the places."""

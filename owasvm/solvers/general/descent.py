@@ -23,7 +23,6 @@ from owasvm.losses import GroupedLoss, OffsetHinge
 from owasvm.solvers import newton
 from owasvm.solvers.general.candidates import Candidate, evaluate, improve_intercept
 from owasvm.solvers.general.convex import minimise, resume, start_at
-from owasvm.solvers.general.rank_split import rising_part
 from owasvm.solvers.general.search import Search
 from owasvm.solvers.newton import project_balanced
 
@@ -68,16 +67,15 @@ def descend(search: Search, start: Candidate) -> Iterator[Candidate]:
 def _majorise(search: Search, current: Candidate) -> newton.ConvexTask:
     """The convex problem above ours that touches at a classifier."""
     y = search.problem.y
-    offsets = np.empty(y.size)
+    paid, got = np.empty(y.size), np.empty(y.size)
     groups, losses = [], []
     for group, part in parts_of(search.problem.costs):
-        costs = part.by_rank()
-        rising = rising_part(costs)
         order = np.argsort(current.deviations[group], kind="stable")
-        offsets[group[order]] = costs - rising
+        ranked = group[order]
+        paid[ranked], got[ranked] = part.falling_in_order(order)
         groups.append(group)
-        losses.append(OffsetHinge(rising, np.maximum(offsets[group], 0.0)))
-    tangents = np.where(current.deviations > 0.0, np.maximum(-offsets, 0.0), 0.0)
+        losses.append(OffsetHinge(part.rising(), paid[group]))
+    tangents = np.where(current.deviations > 0.0, got, 0.0)
     return newton.ConvexTask(
         search.operator,
         y,

@@ -21,7 +21,6 @@ from owasvm.problem import OWAProblem
 from owasvm.rounding import accumulated
 from owasvm.samples.principal import PrincipalAxes
 from owasvm.solution import Solution
-from owasvm.solvers.general.rank_split import tail_sums
 from owasvm.solvers.general.tuning import RelaxationTuning
 
 FloatArray = NDArray[np.float64]
@@ -111,8 +110,10 @@ class Frame:
         self.regularised[0] = 0.0
         largest = data.axes.largest_remaining(n_directions)
         # More curvature than the costs can bend only makes the coordinates stiff.
-        most = useful_curvature * float(data.problem.costs.by_rank().max())
-        largest = max(largest, float(data.emphases.max()) / most)
+        dearest = float(data.problem.costs.profile().density.max())
+        mass = data.problem.costs.sample_weight
+        emphases = data.emphases if mass is None else data.emphases / mass
+        largest = max(largest, float(emphases.max()) / (useful_curvature * dearest))
         self.rho = np.maximum((1.0 - _ROUNDING) * data.emphases / largest, _LEAST_CURVATURE)
         self.stiffness = (1.0 + 2.0 * _ROUNDING) * (self.rho @ self.columns**2)
         self.operator = data.axes.without_directions(n_directions)
@@ -144,12 +145,10 @@ def intercept_range(problem: OWAProblem, data: CentredData, upper: float) -> tup
     If b is large, every negative sample deviates by at least ``1 + b - |w| |phi(x_i)|``, and these
     deviations cost the sum of as many last costs per unit.
     """
-    costs = problem.costs.by_rank()
-    sums = tail_sums(costs)
     reach = _ROUNDED_UP * float(np.sqrt(2.0 * upper) * data.norms.max())
     ends = []
     for sign in (-1.0, 1.0):
-        charge = float(sums[int(np.count_nonzero(problem.y == -sign))])
+        charge = float(problem.costs.largest_first(np.flatnonzero(problem.y == -sign)).sum())
         # Without a charge w = 0, b = sign costs nothing, and `upper` is 0 already.
         ends.append(sign * (upper / max(charge, 1e-300) - 1.0 + reach))
     return min(ends[0], ends[1]), max(ends[0], ends[1])

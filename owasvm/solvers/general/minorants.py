@@ -9,14 +9,14 @@ bound; vectors by rank then hold the groups one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.costs import costs_by_profile
 from owasvm.grouping import GroupedCosts, parts_of
-from owasvm.problem import Costs, OWAProblem, PlainCosts
+from owasvm.problem import Costs, OWAProblem
 from owasvm.rounding import accumulated
 from owasvm.solution import Solution
 from owasvm.solvers import newton
@@ -38,15 +38,16 @@ class ConvexBound:
 
 
 class Minorants:
-    """Convex problems below one without sample weights, each better than the last."""
+    """Convex problems below one, each better than the last."""
 
     def __init__(self, problem: OWAProblem, clock: Clock, tuning: MinorantTuning) -> None:
         self._problem = problem
         self._clock = clock
         self._tuning = tuning
         self._parts = parts_of(problem.costs)
-        self._costs = np.concatenate([part.by_rank() for _, part in self._parts])
-        self._starts = np.cumsum([part.n_samples for _, part in self._parts])[:-1]
+        self._profiles = [part.profile() for _, part in self._parts]
+        self._costs = np.concatenate([profile.density for profile in self._profiles])
+        self._starts = np.cumsum([profile.density.size for profile in self._profiles])[:-1]
         self._cuts: list[tuple[float, FloatArray]] = []
         self.solved: list[ConvexBound] = []
         self.n_newton_steps = 0
@@ -64,11 +65,17 @@ class Minorants:
     def improve(self) -> bool:
         """Solve one more convex problem; False when there is none worth it, or no more."""
         if not self.solved:
-            self._solve(self._by_part(pointwise_minorant), self._clock.settings.warm_start)
+            below = [pointwise_minorant(profile.density) for profile in self._profiles]
+            self._solve(np.concatenate(below), self._clock.settings.warm_start)
             return True
         last, current = self.solved[-1], self.best.minorant
         deviations = self._rank(last.candidate.deviations)
-        response = self._by_part(best_minorant, deviations)
+        parts = zip(self._parts, self._profiles, np.split(deviations, self._starts), strict=True)
+        responses = []
+        for (_, part), profile, own in parts:
+            width = None if part.sample_weight is None else profile.width
+            responses.append(best_minorant(profile.density, own, width))
+        response = np.concatenate(responses)
         gain = float((response - current) @ deviations)
         if gain <= 0.1 * self._clock.settings.tol * max(1.0, last.solution.objective):
             return False
@@ -85,17 +92,22 @@ class Minorants:
         return self.solved[-1].solution.lower_bound > before + self._tuning.worth * missing
 
     def _rank(self, deviations: FloatArray) -> FloatArray:
-        """Deviations sorted ascending, group by group."""
-        return np.concatenate([np.sort(deviations[group]) for group, _ in self._parts])
+        """Deviations sorted ascending, or by slices of mass, group by group."""
+        return np.concatenate(
+            [
+                profile.spread(deviations[group], part.sample_weight)
+                for profile, (group, part) in zip(self._profiles, self._parts, strict=True)
+            ]
+        )
 
-    def _by_part(self, minorise: Callable[..., FloatArray], *ranked: FloatArray) -> FloatArray:
-        """Minorants of the costs of each group, one after the other."""
-        arguments = [np.split(vector, self._starts) for vector in (self._costs, *ranked)]
-        return np.concatenate([minorise(*own) for own in zip(*arguments, strict=True)])
-
-    def _assign(self, by_rank: FloatArray) -> Costs:
+    def _assign(self, densities: FloatArray) -> Costs:
         """Costs of the groups, one after the other, as such."""
-        charged = [PlainCosts(own) for own in np.split(by_rank, self._starts)]
+        charged = [
+            costs_by_profile(part.sample_weight, profile.with_density(own))
+            for (_, part), profile, own in zip(
+                self._parts, self._profiles, np.split(densities, self._starts), strict=True
+            )
+        ]
         if len(charged) == 1:
             return charged[0]
         groups = [group for group, _ in self._parts]
@@ -107,14 +119,17 @@ class Minorants:
         minorant = (1.0 - accumulated(4 * minorant.size)) * minorant
         # Where nothing is left below the costs: a classical SVM for a start, and no bound.
         is_below = all(own[-1] > 0.0 for own in np.split(minorant, self._starts))
-        costs = minorant if is_below else np.full(minorant.size, float(self._costs.mean()))
+        charged = minorant
+        if not is_below:
+            mass = sum(float(profile.edges[-1]) for profile in self._profiles)
+            charged = np.full(minorant.size, problem.costs.total / mass)
         settings = replace(
             self._clock.settings,
             time_limit=self._clock.remaining,
             warm_start=known,
             callback=None,
         )
-        solution = newton.solve(problem.with_costs(self._assign(costs)), settings)
+        solution = newton.solve(problem.with_costs(self._assign(charged)), settings)
         self.n_newton_steps += solution.n_iter
         candidate = evaluate(problem, solution.dual, solution.intercept)
         if not is_below:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.costs import PlainCosts
 from owasvm.losses import OffsetHinge
 from owasvm.samples import Memory
 from owasvm.solvers import newton
@@ -110,7 +111,8 @@ class RankBranching:
         negative = np.sort(np.minimum(left, 0.0))[::-1]
         charged = self._rising.copy()
         charged[n_samples - negative.size :] += negative
-        loss = OffsetHinge(pointwise_minorant(np.maximum(charged, 0.0)), offsets)
+        minorant = pointwise_minorant(np.maximum(charged, 0.0))
+        loss = OffsetHinge(PlainCosts(minorant), offsets)
         task = newton.ConvexTask(
             self._operator,
             problem.y,

@@ -20,14 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
 from owasvm.certificate import objective_of_slack
-from owasvm.loss import project_dual
-from owasvm.losses import OffsetHinge
+from owasvm.costs import costs_by_profile
+from owasvm.losses import OffsetHinge, ProxPoint, RankedHinge
+from owasvm.profiles import Profile
 from owasvm.rounding import accumulated
 from owasvm.samples import Memory
 from owasvm.solvers import newton
@@ -42,15 +45,25 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Split:
-    """Costs as ``p + r``: `rising` is p, `tail` a convex function below the tail sums of r."""
+    """Costs as ``p + r``: `rising` is p, `tail` a convex function below the tail sums of r.
+
+    With sample weights they are costs of a unit on slices of mass that end at `edges`.
+    """
 
     rising: FloatArray
     tail: FloatArray
+    edges: FloatArray | None = None
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The rising part."""
+        edges = np.arange(self.tail.size, dtype=np.float64) if self.edges is None else self.edges
+        return Profile(self.rising, edges)
 
     @property
-    def mean_cost(self) -> float:
-        """Mean of the costs, or a little less."""
-        return float(self.rising.mean() + self.tail[-1] / self.rising.size)
+    def total(self) -> float:
+        """All costs together, or a little less."""
+        return float(self.profile.sums[-1] + self.tail[-1])
 
     @property
     def has_ranks(self) -> bool:
@@ -172,9 +185,13 @@ def _envelope(
 
 @njit(cache=True)
 def _mixture_counts(
-    slack: FloatArray, left: FloatArray, right: FloatArray, levels: FloatArray
+    slack: FloatArray,
+    left: FloatArray,
+    right: FloatArray,
+    levels: FloatArray,
+    mass: FloatArray,
 ) -> FloatArray:
-    """Number of deviations above each layer, samples inside a segment shared between its ends."""
+    """Mass of deviations above each layer, samples inside a segment shared between its ends."""
     changes = np.zeros(levels.size + 1)
     for i in range(slack.size):
         if slack[i] <= 0.0 and right[i] <= 0.0:
@@ -182,28 +199,31 @@ def _mixture_counts(
         u = min(max(slack[i], left[i]), right[i])
         start = np.searchsorted(levels, left[i], side="left")
         stop = np.searchsorted(levels, right[i], side="left")
-        changes[0] += 1.0
+        changes[0] += mass[i]
         if right[i] > left[i]:
             share = (u - left[i]) / (right[i] - left[i])
-            changes[start] -= 1.0 - share
-            changes[stop] -= share
+            changes[start] -= mass[i] * (1.0 - share)
+            changes[stop] -= mass[i] * share
         else:
-            changes[stop] -= 1.0
+            changes[stop] -= mass[i]
     counts = np.cumsum(changes[:-1])
     counts[-1] = 0.0
     return np.maximum(counts, 0.0)
 
 
 def _average_counts(
-    states: Sequence[tuple[FloatArray, FloatArray, FloatArray]], levels: FloatArray, damping: float
+    states: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    levels: FloatArray,
+    mass: FloatArray,
+    damping: float,
 ) -> FloatArray:
     """Counts of several rounds, the newest weighted most.
 
     Counts of the last round alone would swing between two extremes.
     """
-    counts = _mixture_counts(*states[0], levels)
+    counts = _mixture_counts(*states[0], levels, mass)
     for state in states[1:]:
-        counts += damping * (_mixture_counts(*state, levels) - counts)
+        counts += damping * (_mixture_counts(*state, levels, mass) - counts)
     return counts
 
 
@@ -216,6 +236,11 @@ class Relaxer:
         self._search = search
         self._tuning = search.tuning.relaxation
         self._memory = Memory()
+        self._mass = search.problem.costs.sample_weight
+        self._masses = np.ones(frame.y.size) if self._mass is None else self._mass
+        self._rising = costs_by_profile(self._mass, split.profile)
+        self._ranked = RankedHinge(self._rising)
+        self._mean_cost = split.total / frame.y.size
 
     def start(self, coef: FloatArray, coordinates: FloatArray) -> Point:
         """A point to start from: coefficients of the part of w outside the coordinates."""
@@ -256,12 +281,23 @@ class Relaxer:
         return np.unique(np.concatenate(parts))
 
     def _layers(self, box: Box, levels: FloatArray, counts: FloatArray) -> Layers:
-        n_samples = self.frame.y.size
-        most = n_samples - np.searchsorted(np.sort(box.upper), levels, side="right")
         ends = np.append(levels[1:], np.inf)
-        least = n_samples - np.searchsorted(np.sort(box.lower), ends, side="left")
-        slopes, constant = make_layers(self.split.tail, levels, counts, least, most)
+        most = self._mass_above(box.upper, levels, "right")
+        least = self._mass_above(box.lower, ends, "left")
+        places = self.split.profile.edges
+        slopes, constant = make_layers(self.split.tail, places, levels, counts, least, most)
         return Layers(levels, slopes, constant)
+
+    def _mass_above(
+        self, ends: FloatArray, levels: FloatArray, side: Literal["left", "right"]
+    ) -> FloatArray:
+        """Mass of the samples whose ends of intervals lie above levels."""
+        if self._mass is None:
+            return ends.size - np.searchsorted(np.sort(ends), levels, side=side).astype(np.float64)
+        order = np.argsort(-ends, kind="stable")
+        sums = np.concatenate(([0.0], np.cumsum(self._mass[order])))
+        # Reversed, so that sums are those from the largest on.
+        return sums[ends.size - np.searchsorted(ends[order][::-1], levels, side=side)]
 
     def bound(
         self, box: Box, start: Point, target: float, n_rounds: int
@@ -276,12 +312,13 @@ class Relaxer:
         for _ in range(n_rounds):
             levels = self._levels(box, point.slack)
             states.append((point.slack, *segments))
-            layers = self._layers(box, levels, _average_counts(states, levels, tuning.damping))
+            counts = _average_counts(states, levels, self._masses, tuning.damping)
+            layers = self._layers(box, levels, counts)
             coarse = np.unique(np.linspace(0, levels.size - 1, tuning.n_coarse).astype(np.int64))
             curve = (levels, layers.slopes, layers.heights)
-            slopes, left, right = _envelope(
-                point.slack, box.lower, box.upper, curve, coarse, self.frame.rho
-            )
+            rho = self.frame.rho if self._mass is None else self.frame.rho / self._mass
+            slopes, left, right = _envelope(point.slack, box.lower, box.upper, curve, coarse, rho)
+            slopes *= self._masses
             segments = (left, right)
             point = self._solve(point, slopes)
             inside = np.clip(point.slack, left, right)
@@ -307,7 +344,7 @@ class Relaxer:
         task = newton.ConvexTask(
             frame.operator,
             frame.y,
-            OffsetHinge(self.split.rising, np.maximum(slopes, 0.0)),
+            OffsetHinge(self._rising, np.maximum(slopes, 0.0)),
             self._margin(point.coordinates),
             falling if falling.any() else None,
             0.0,
@@ -328,9 +365,12 @@ class Relaxer:
             # A negative slope acts on violated samples only, by its line.
             acting = np.where(point.slack > 0.0, slopes, np.maximum(slopes, 0.0))
             share = np.maximum(point.coef - acting, 0.0)
-            rising = project_dual(share, self.split.rising)
+            projected = ProxPoint(share.size)
+            self._ranked.project(share / self._masses, projected)
+            rising = projected.dual / max(self._ranked.excess(projected.dual), 1.0)
+        intervals = box.lower, box.upper
         problems = SampleProblems(
-            point.coef, point.slack, frame.rho, rising, box.lower, box.upper, layers
+            point.coef, point.slack, frame.rho, rising, *intervals, layers, self._mass
         )
         minima, _ = problems.minimise()
         base = -0.5 * point.squared_norm + float(point.coef.sum()) + layers.constant
@@ -341,7 +381,7 @@ class Relaxer:
         value -= self._rounding(box, point, rising, layers, minima)
         drops = at.value(point.coordinates) - least
         room = target - value
-        if 0.0 < room <= self._tuning.worth_tightening * self.split.mean_cost:
+        if 0.0 < room <= self._tuning.worth_tightening * self._mean_cost:
             lower, upper = problems.tighten(minima, room)
             if np.any(lower > upper):
                 value = target
@@ -361,7 +401,8 @@ class Relaxer:
         frame = self.frame
         reach = np.maximum(np.abs(box.low), np.abs(box.high))
         errors = frame.slack_errors(point.coef, reach)
-        slopes = np.abs(point.coef) + rising + float(np.abs(layers.slopes).max(initial=0.0))
+        steepest = float(np.abs(layers.slopes).max(initial=0.0))
+        slopes = np.abs(point.coef) + rising + steepest * self._masses
         pull = np.abs(frame.columns).T @ np.abs(point.coef)
         sizes = (
             0.5 * point.squared_norm

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from owasvm.certificate import judge_general
 from owasvm.problem import OWAProblem
+from owasvm.profiles import Profile
 from owasvm.samples import Memory
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers import newton
@@ -37,7 +38,7 @@ class Search:
     Parameters
     ----------
     problem : OWAProblem
-        A problem without sample weights.
+        A problem.
     settings : Settings
         Tolerances and limits.
     tuning : Tuning, default=Tuning()
@@ -81,9 +82,14 @@ class Search:
         self.n_iter = 0
 
     @cached_property
+    def profile(self) -> Profile:
+        """Costs by rank, with sample weights by slices of mass; an error where groups differ."""
+        return self.problem.costs.profile()
+
+    @property
     def costs(self) -> FloatArray:
-        """Costs by rank; an error where groups are ranked apart."""
-        return self.problem.costs.by_rank()
+        """The costs of a unit in the profile, ascending."""
+        return self.profile.density
 
     @property
     def bound(self) -> float:
@@ -160,22 +166,14 @@ def run_search(
 ) -> Solution:
     """Solve a problem with any weights by `steps`, which take a search and say how it ended.
 
-    Convex weights are left to Newton's method; sample weights are written out as copies.
+    Convex weights are left to Newton's method.
     """
     if problem.costs.convex:
         return replace(newton.solve(problem, settings), solver=solver)
-    copied, index = problem.with_copies()
-    if copied is not problem:
-        settings = replace(settings, warm_start=None)
-    search = Search(copied, settings, tuning)
+    search = Search(problem, settings, tuning)
     ended = Status.INTERRUPTED
     try:
         ended = steps(search)
     except (KeyboardInterrupt, SystemError) as error:
         note_interrupt(error)
-    solution = search.finish(solver, ended)
-    if copied is not problem:
-        dual = np.zeros(problem.n_samples)
-        np.add.at(dual, index, solution.dual)
-        solution = replace(solution, dual=dual, deviations=None)
-    return solution
+    return search.finish(solver, ended)

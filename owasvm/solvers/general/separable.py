@@ -44,7 +44,6 @@ from numpy.typing import NDArray
 from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +77,24 @@ class Layers:
 
 @njit(cache=True)
 def make_layers(
-    tail: FloatArray, levels: FloatArray, counts: FloatArray, least: IntArray, most: IntArray
+    tail: FloatArray,
+    places: FloatArray,
+    levels: FloatArray,
+    counts: FloatArray,
+    least: FloatArray,
+    most: FloatArray,
 ) -> tuple[FloatArray, float]:
     """Slopes and constant of the tangents to `tail` at `counts`.
 
+    Counts are masses where samples have weights. Every tangent is one of the function on all of
+    its places, whatever rounding does to a count.
+
     Parameters
     ----------
-    tail : ndarray of shape (n_samples + 1,)
-        A convex function of the count 0, 1, ..., n_samples, 0 at 0.
+    tail : ndarray of shape (n_places,)
+        A convex function at the places, linear between them, 0 at 0.
+    places : ndarray of shape (n_places,)
+        Counts from 0 to that of all samples, ascending: 0, 1, ..., n_samples without masses.
     levels : ndarray of shape (n_layers,)
         Where the layers begin.
     counts : ndarray of shape (n_layers,)
@@ -93,26 +102,34 @@ def make_layers(
     least, most : ndarray of shape (n_layers,)
         Smallest and largest count possible in each layer.
     """
-    n_samples = tail.size - 1
+    last = places.size - 1
+    close = 1e-12 * places[last]
     slopes = np.empty(levels.size)
     constant = 0.0
     for k in range(levels.size):
         low, high = least[k], most[k]
-        count = min(max(counts[k], float(low)), float(high))
-        whole = int(np.floor(count))
-        if count >= high:
+        count = min(max(min(max(counts[k], low), high), 0.0), places[last])
+        above = min(np.searchsorted(places, count), last)
+        if above > 0 and count - places[above - 1] <= close:
+            above -= 1
+        is_place = places[above] - count <= close
+        if is_place:
+            count = places[above]
+        # The segments on both sides, the same one inside of a segment and at both ends.
+        right = above if is_place and above < last else above - 1
+        left = max(above - 1, 0)
+        slope_left = (tail[left + 1] - tail[left]) / (places[left + 1] - places[left])
+        slope_right = (tail[right + 1] - tail[right]) / (places[right + 1] - places[right])
+        if count >= high - close:
             # Beyond the largest count nothing is possible: the tangent may be the chord below.
-            slope = tail[high] - tail[high - 1] if high > 0 else tail[1] - tail[0]
-        elif count <= low:
-            slope = tail[low + 1] - tail[low]
-        elif whole < count:
-            slope = tail[whole + 1] - tail[whole]
+            slope = slope_left
+        elif count <= low + close:
+            slope = slope_right
         else:
-            slope = 0.5 * (tail[whole + 1] - tail[whole - 1])
+            slope = 0.5 * (slope_left + slope_right)
         slopes[k] = slope
         if k + 1 < levels.size:
-            top = min(whole + 1, n_samples)
-            value = tail[whole] + (count - whole) * (tail[top] - tail[whole])
+            value = tail[left] + (count - places[left]) * slope_left
             constant += (levels[k + 1] - levels[k]) * (value - slope * count)
     return slopes, constant
 
@@ -204,6 +221,8 @@ class SampleProblems:
         Intervals of the slacks.
     layers : Layers
         The function h.
+    mass : ndarray of shape (n_samples,) or None, default=None
+        Sample weights, by which h counts; None when all are 1.
     """
 
     coef: FloatArray
@@ -213,15 +232,21 @@ class SampleProblems:
     lower: FloatArray
     upper: FloatArray
     layers: Layers
+    mass: FloatArray | None = None
 
     @property
     def _arrays(self) -> _Arrays:
-        own = (self.coef, self.centre, self.rho, self.rising, self.lower, self.upper)
+        """The problems per unit of mass."""
+        coef, rho, rising = self.coef, self.rho, self.rising
+        if self.mass is not None:
+            coef, rho, rising = coef / self.mass, rho / self.mass, rising / self.mass
+        own = (coef, self.centre, rho, rising, self.lower, self.upper)
         return (*own, self.layers.levels, self.layers.slopes)
 
     def minimise(self) -> tuple[FloatArray, FloatArray]:
         """Minima of all of them, exactly, and the slacks where they lie."""
-        return _minimise(self._arrays)
+        minima, slacks = _minimise(self._arrays)
+        return (minima if self.mass is None else self.mass * minima), slacks
 
     def tighten(self, minima: FloatArray, room: float) -> tuple[FloatArray, FloatArray]:
         """Intervals outside of which one sample alone would lift the bound by more than `room`.
@@ -229,4 +254,5 @@ class SampleProblems:
         The other samples contribute at least their minima, so no point within `room` of the bound
         has a slack outside. An empty interval comes back reversed, lower above upper.
         """
-        return _tighten(self._arrays, minima + room)
+        limits = minima + room
+        return _tighten(self._arrays, limits if self.mass is None else limits / self.mass)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.costs import PlainCosts
 from owasvm.losses import OffsetHinge
 from owasvm.solvers import newton
 from owasvm.solvers.general.assignments import SAME, assess, falling_values
@@ -103,7 +104,7 @@ class ShareBranching:
         offsets = self._charges[node.lowest]
         if not offsets.any() and self._rising[-1] <= 0.0:
             return 0.0, search.incumbent
-        loss = OffsetHinge(self._rising, offsets)
+        loss = OffsetHinge(PlainCosts(self._rising), offsets)
         task = newton.ConvexTask(
             search.operator, problem.y, loss, np.ones(problem.n_samples), memory=search.memory
         )
