@@ -14,7 +14,7 @@ distance is what the oracle can be off.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, permutations, product
@@ -29,6 +29,7 @@ from scipy.optimize import isotonic_regression
 FloatArray = NDArray[np.float64]
 # Samples that are ranked apart, with weights for as many.
 Groups = list[tuple[NDArray[np.int64], FloatArray]]
+ByOrder = Callable[[NDArray[np.int64]], FloatArray]
 
 # What two solutions by these oracles may differ by, relative to the objective.
 TARGET_GAP = 1e-9
@@ -380,13 +381,14 @@ def _order_constraints(orders: Sequence[Sequence[int]], n_samples: int) -> Float
 def enumerate_owa_svm(
     features: ArrayLike,
     y: ArrayLike,
-    weights: ArrayLike | Groups,
+    weights: ArrayLike | Groups | ByOrder,
     C: float,
     tolerance: float = 1e-11,
 ) -> OracleSolution:
     """Global optimum for any non-negative weights, by all n! orders of the deviations (n <= 6).
 
     A list of pairs, indices and weights, in place of `weights` ranks groups of samples apart.
+    Weighted samples have no weights by rank but by order: a function of the samples, ascending.
 
     For each order a QP in ``(w, b, xi)`` with ``xi >= 1 - y f`` and
     ``0 <= xi[order[0]] <= xi[order[1]] <= ...``. Its ``xi`` may exceed the hinge deviations, which
@@ -397,7 +399,8 @@ def enumerate_owa_svm(
     features = np.asarray(features, dtype=float)
     y = np.asarray(y, dtype=float)
     n_samples, n_features = features.shape
-    groups = weights
+    by_order = weights if callable(weights) else None
+    groups = [(np.arange(n_samples), np.empty(n_samples))] if by_order else weights
     if not isinstance(groups, list):
         groups = [(np.arange(n_samples), np.asarray(weights, dtype=float))]
     if n_samples > 6:
@@ -417,7 +420,8 @@ def enumerate_owa_svm(
     for orders in product(*(permutations(index.tolist()) for index, _ in groups)):
         linear = np.zeros(n_variables)
         for order, (_, own) in zip(orders, groups, strict=True):
-            linear[n_features + 1 + np.array(order)] = C * own
+            handed = by_order(np.array(order)) if by_order else own
+            linear[n_features + 1 + np.array(order)] = C * handed
         rows = np.vstack(
             [hinge_rows, np.hstack([order_padding, _order_constraints(orders, n_samples)])]
         )
@@ -427,6 +431,8 @@ def enumerate_owa_svm(
         solution = solver.solve()
         point = np.array(solution.x)[: n_features + 1]
         deviations = np.maximum(0.0, 1.0 - y * (features @ point[:-1] + point[-1]))
+        if by_order:
+            groups = [(groups[0][0], by_order(np.argsort(deviations, kind="stable")))]
         loss = C * sum(owa_value(deviations[index], own) for index, own in groups)
         value = float(point[:-1] @ point[:-1] / 2 + loss)
         lower_bound = min(lower_bound, solution.obj_val_dual)

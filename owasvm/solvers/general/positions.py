@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from owasvm.costs import costs_by_profile
 from owasvm.losses import OffsetHinge
 from owasvm.solvers import newton
-from owasvm.solvers.general.assignments import SAME, assess
+from owasvm.solvers.general.assignments import SAME, assess, split_shares
 from owasvm.solvers.general.candidates import Candidate
 from owasvm.solvers.general.convex import minimise, start_at
 from owasvm.solvers.general.descent import propose
-from owasvm.solvers.general.rank_split import rising_part
 from owasvm.solvers.general.search import Search
 from owasvm.solvers.general.tree import Node
 
@@ -53,11 +52,10 @@ class PositionBranching:
         self._mass = mass
         self._total = float(mass.sum())
         profile = search.profile
-        rising = rising_part(profile.density)
+        rising, falling = split_shares(profile.density)
         self._rising = costs_by_profile(mass, profile.with_density(rising))
         self._edges = profile.edges
         self._dearest = float(profile.density.max())
-        falling = np.maximum(profile.density - rising, 0.0)
         self._sums = profile.with_density(falling).sums
 
     def make_root(self) -> PositionNode:
