@@ -16,11 +16,12 @@ FloatArray = NDArray[np.float64]
 class Status(str, Enum):
     """How a solve ended.
 
-    ``optimal`` means that the gap reached the requested tolerance, ``local`` that a local method
-    ended by itself before it did, ``rounding_limit`` that double precision cannot prove that gap
-    for these data, ``indefinite`` that the kernel is not positive semi-definite, so that there is
-    no bound, ``backend_limit`` that an outside solver ended by itself before it did; the others
-    were stopped. All keep the best point found, with a gap that is just as valid.
+    ``optimal`` means that the gap reached the requested tolerance, ``local`` that a search ended
+    by itself before it did, or that a proof was not in reach, ``rounding_limit`` that double
+    precision cannot prove that gap for these data, ``indefinite`` that the kernel is not positive
+    semi-definite, so that there is no bound, ``backend_limit`` that an outside solver ended by
+    itself before it did; the others were stopped. All keep the best point found, with a gap that
+    is just as valid.
     """
 
     OPTIMAL = "optimal"

@@ -918,7 +918,7 @@ def test_two_trees_take_turns_on_few_samples(monkeypatch, seed):
 
 @pytest.mark.parametrize(
     ("weights", "alpha", "where"),
-    [("quadratic", 0.8, "choose_relaxation"), ("trimmed", 0.3, "shake")],
+    [("quadratic", 0.8, "choose_relaxation"), ("trimmed", 0.3, "explore")],
 )
 def test_ctrl_c_before_the_first_node_claims_no_more_than_the_minorant(
     monkeypatch, weights, alpha, where

@@ -381,7 +381,7 @@ def hard_to_descend(seed):
     y[:2] = [1.0, -1.0]
     weights = np.sort(rng.exponential(size=18))[::-1].copy()
     problem = OWAProblem(y, RankCosts(18, weights, None, 1.0), features=X)
-    return problem, solve(problem, "dca")
+    return problem, solve(problem, "dca", options={"n_init": 1})
 
 
 def shake_from(problem, local, random_state=None, n_trials=10):

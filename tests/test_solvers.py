@@ -543,7 +543,9 @@ def test_node_limits_are_whole_numbers(value):
 def test_unknown_options_are_refused(solver):
     X, y = noisy_data(10, 2)
     problem = OWAProblem(y, RankCosts(10, "basic", 0.6), features=X)
-    with pytest.raises(ValueError, match=r"has no option 'typo'. It takes (none|max_nodes)"):
+    with pytest.raises(
+        ValueError, match=r"has no option 'typo'. It takes (none|max_nodes|n_init)"
+    ):
         solve(problem, solver, options={"typo": 1})
 
 

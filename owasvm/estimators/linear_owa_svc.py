@@ -59,12 +59,13 @@ class LinearOWASVC(ExactOWAClassifier):
     solver : str, default="auto"
         ``"auto"``, or a solver of :func:`owasvm.solvers.solve`. ``"newton"``, the choice of
         ``"auto"`` for weights that never fall, is the fast one for convex problems.
-        ``"branch-and-bound"``, its choice for all other weights, proves global optimality to
-        `mip_gap`; ``"dca"`` is faster for them, ends at a local solution, and still reports a
-        bound on the global optimum.
+        ``"branch-and-bound"``, its choice for other weights where a proof is in reach, proves
+        global optimality to `mip_gap`; ``"dca"``, its choice elsewhere, searches for a good local
+        solution, and still reports a bound on the global optimum.
     solver_options : dict, default=None
-        Options of the solver: ``max_nodes`` of ``"branch-and-bound"`` (default 1000), ``backend``
-        and others of the paper's models. Unknown ones are refused.
+        Options of the solver: ``max_nodes`` of ``"branch-and-bound"`` (default 1000), ``n_init``
+        of ``"dca"`` (default 13): its descents, which never end higher if there are more of them;
+        ``backend`` and others of the paper's models. Unknown ones are refused.
     tol : float, default=1e-6
         Relative duality gap of the convex problem at which to stop,
         ``(objective - lower bound) / max(1, |objective|)``.
@@ -125,11 +126,11 @@ class LinearOWASVC(ExactOWAClassifier):
     objective_, lower_bound_, gap_ : float
         Objective of the classifier, proven lower bound of the optimum, their relative distance.
     status_ : str
-        ``"optimal"`` when the target was reached; ``"local"`` when ``"dca"`` ended by itself
-        before; ``"rounding_limit"`` when double precision cannot prove it for these data;
-        ``"indefinite"`` when the kernel has no bound at all; else what stopped the solver:
-        ``"time_limit"``, ``"iteration_limit"``, ``"node_limit"``, ``"backend_limit"`` or
-        ``"interrupted"``.
+        ``"optimal"`` when the target was reached; ``"local"`` when a search ended by itself
+        before, and where a proof is not in reach; ``"rounding_limit"`` when double precision
+        cannot prove it for these data; ``"indefinite"`` when the kernel has no bound at all; else
+        what stopped the solver: ``"time_limit"``, ``"iteration_limit"``, ``"node_limit"``,
+        ``"backend_limit"`` or ``"interrupted"``.
     n_iter_ : int
         Newton steps of ``"newton"``, descent steps of ``"dca"``, nodes of ``"branch-and-bound"``,
         iterations of a back-end.

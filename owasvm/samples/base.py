@@ -126,6 +126,9 @@ class Samples(Protocol):
     def gram_matrix(self) -> FloatArray:
         """All inner products."""
 
+    def gram_among(self, index: IntArray) -> FloatArray:
+        """Inner products of some samples with each other."""
+
     def coordinates(self) -> FloatArray:
         """Rows with the same inner products, as few columns as possible."""
 

@@ -150,6 +150,9 @@ class FeatureSamples:
         rows = self._rows.dense()
         return rows @ rows.T
 
+    def gram_among(self, index: IntArray) -> FloatArray:
+        return self.take(index).gram_matrix()
+
     def coordinates(self) -> FloatArray:
         """The features themselves, turned into the span of the samples when these are fewer."""
         rows = self._rows.dense()

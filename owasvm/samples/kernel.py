@@ -100,6 +100,9 @@ class KernelSamples(ABC):
     def gram_matrix(self) -> FloatArray:
         return self.rows(np.arange(self.n_samples))
 
+    def gram_among(self, index: IntArray) -> FloatArray:
+        return self.rows(index)[:, index]
+
     @property
     def needs_balance(self) -> bool:
         return self._shifts is not None

@@ -131,6 +131,9 @@ class OnDemandSamples(KernelSamples):
             "local solutions for others."
         )
 
+    def gram_among(self, index: IntArray) -> FloatArray:
+        return self._kernel_values.between(index, index)
+
     def take(self, index: IntArray) -> Samples:
         if gram_size(index.size) > self._cache_size:
             return OnDemandSamples(self._kernel_values.take(index), self._cache_size)

@@ -19,11 +19,11 @@ import numpy as np
 
 from owasvm._threads import blas_threads
 from owasvm.certificate import judge
-from owasvm.grouping import GroupedCosts
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers._compilation import compile_for
 from owasvm.solvers._interrupts import Interrupted, Notes, noted_interrupts
+from owasvm.solvers.automatic import choose_solver
 from owasvm.solvers.contract import Callback, Settings, Solver
 
 __all__ = ["REGISTRY", "SOLVERS", "Callback", "Interrupted", "Settings", "Solver", "solve"]
@@ -41,13 +41,6 @@ REGISTRY: dict[str, str] = {
 
 #: Keywords of the solvers; "auto" chooses by the weights.
 SOLVERS: tuple[str, ...] = ("auto", *REGISTRY)
-
-
-def _choose_solver(problem: OWAProblem) -> str:
-    """What "auto" stands for."""
-    if problem.costs.convex:
-        return "newton"
-    return "dca" if isinstance(problem.costs, GroupedCosts) else "branch-and-bound"
 
 
 def _load(name: str) -> Solver:
@@ -76,10 +69,10 @@ def solve(
     problem : OWAProblem
         The problem.
     solver : str, default="auto"
-        One of :data:`SOLVERS`. "auto" is "newton" for non-decreasing weights and
-        "branch-and-bound", to global optimality, for all others ("dca" where groups are ranked
-        apart); "dca" finds a local solution for
-        them, with a bound on the global optimum. "assignment", "ogryczak-tamir",
+        One of :data:`SOLVERS`. "auto" is "newton" for non-decreasing weights. For all others it is
+        "branch-and-bound", to global optimality, where a proof is in reach, and else "dca", which
+        searches for a good local solution and has a bound on the global optimum, too; without a
+        proof the status is "local". "assignment", "ogryczak-tamir",
         "assignment-dual" (non-decreasing weights) and "miqp" (any weights, a few dozen samples)
         are the paper's models, solved by the back-end ``options["backend"]``.
     tol, mip_gap, time_limit, max_iter, warm_start, callback, random_state, options
@@ -118,8 +111,10 @@ def solve(
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive or None, got {time_limit!r}.")
     name = solver
+    # Where nobody asked for a number of nodes, more of them would not help.
+    gives_up = solver == "auto" and not options
     if solver == "auto":
-        name = _choose_solver(problem)
+        name, options = choose_solver(problem, options)
     chosen = _load(name)
     chosen.check(name, problem)
     settings = Settings(
@@ -141,6 +136,8 @@ def solve(
         else:
             nearest = chosen.solve(problem.nearest_definite(), settings)
             solution = _judge_anew(problem, nearest)
+        if gives_up and solution.status is Status.NODE_LIMIT:
+            solution = replace(solution, status=Status.LOCAL)
         logging.getLogger("owasvm").info(solution.summary())
         # Outside solvers catch Ctrl-C themselves; nothing else but a callback can interrupt them.
         notes.wanted |= solution.status is Status.INTERRUPTED and callback is None

@@ -14,6 +14,7 @@ from owasvm.solvers.general.assignments import has_few_assignments, has_shares
 from owasvm.solvers.general.choice import choose_relaxation
 from owasvm.solvers.general.coordinates import CoordinateBranching
 from owasvm.solvers.general.descent import descend_to_end, find_starts, shake
+from owasvm.solvers.general.exploration import explore
 from owasvm.solvers.general.orders import OrderBranching
 from owasvm.solvers.general.positions import PositionBranching
 from owasvm.solvers.general.ranks import RankBranching
@@ -49,7 +50,7 @@ def solve(problem: OWAProblem, settings: Settings) -> Solution:
     ("node_limit"), at ``time_limit``, or on Ctrl-C or when the callback says so ("interrupted").
     ``max_iter`` limits the Newton steps of every convex problem on the way; "iteration_limit" says
     that all is branched out, and the last convex problems were not solved exactly enough to prove
-    the gap. ``random_state`` seeds the noise of descents that look for better classifiers. The
+    the gap. ``random_state`` seeds the search for better classifiers. The
     callback receives ``n_iter`` (nodes), ``objective``, ``lower_bound``, ``gap`` and ``time``.
     """
     return run_search("branch-and-bound", _run, problem, settings, TUNING)
@@ -73,7 +74,7 @@ def _run(search: Search) -> Status:
 
 
 def _bound_root(search: Search) -> Iterator[None]:
-    """Descents, while the minorants get better; a pause after each."""
+    """Descents, while the minorants get better, and a search; a pause after each."""
     search.minorants.improve()
     search.accept(descend_to_end(search, find_starts(search)[0]))
     yield
@@ -86,6 +87,7 @@ def _bound_root(search: Search) -> Iterator[None]:
             break
         search.accept(descend_to_end(search, start))
         yield
+    yield from explore(search, search.tuning.tree.n_trails)
 
 
 #: A tree, and how many nodes it may take before the next one has its turn.
@@ -112,8 +114,6 @@ def _share_tree(search: Search) -> Tree[Any]:
 
 
 def _split_shares(search: Search) -> Iterator[Turn]:
-    tuning = search.tuning.tree
-    shake(search, tuning.n_shakes if _has_few_samples(search) else tuning.n_shakes_many)
     yield _share_tree(search), None
 
 

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from numbers import Integral
+
 from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers.contract import Settings, Solver
 from owasvm.solvers.general.descent import descend, find_starts
+from owasvm.solvers.general.exploration import explore
 from owasvm.solvers.general.search import Search, run_search
 from owasvm.solvers.general.tuning import Tuning
 
 TUNING = Tuning()
 
 
+@dataclass(frozen=True)
+class Options:
+    """Options of descent.
+
+    Parameters
+    ----------
+    n_init : int, default=13
+        Descents: 1 for the one that starts from the convex problems below ours, more for a search
+        that also starts from random samples. More never end higher.
+    """
+
+    n_init: int = 13
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_init, Integral) or self.n_init < 1:
+            raise ValueError(f"n_init must be a whole number >= 1, got {self.n_init!r}.")
+
+
 def solve(problem: OWAProblem, settings: Settings) -> Solution:
     """Find a local solution for any weights, with a bound on the global optimum.
 
     ``status`` is "optimal" when the bound proves the solution to ``settings.mip_gap``, "local"
-    when descent ended by itself, and else says who stopped it: "time_limit" or "interrupted".
+    when descents ended by themselves, and else says who stopped it: "time_limit" or "interrupted".
     ``max_iter`` limits the Newton steps of every convex problem on the way, and nothing else;
-    descents from problems solved less exactly end earlier. The callback receives ``n_iter``
+    descents from problems solved less exactly end earlier. ``random_state`` seeds the starts of
+    all descents but the first. The callback receives ``n_iter``
     (descent steps), ``objective``, ``lower_bound``, ``gap`` and ``time``.
     """
     return run_search("dca", _run, problem, settings, TUNING)
@@ -39,9 +62,20 @@ def _run(search: Search) -> Status:
             break
         if not search.report():
             return Status.INTERRUPTED
+    if search.is_proven:
+        return Status.OPTIMAL
+    for _ in explore(search, search.settings.options.n_init - 1):
+        if not search.report():
+            return Status.INTERRUPTED
     return search.clock.reason if search.clock.expired else Status.LOCAL
 
 
 SOLVER = Solver(
-    solve, compiles=True, convex_losses=("*",), takes_partitions=True, takes_groups=True
+    solve,
+    Options,
+    compiles=True,
+    tiny_options=lambda: Options(n_init=2),
+    convex_losses=("*",),
+    takes_partitions=True,
+    takes_groups=True,
 )

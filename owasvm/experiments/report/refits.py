@@ -103,6 +103,7 @@ def make_classifier(
         return TwoStepOWASVC(**{"kernel": "linear"} | settings | _TWO_STEP_LIMITS)
     if not is_convex(owa_weights(n_samples, weights, settings["alpha"])):
         settings["solver"] = "dca"
+        settings["solver_options"] = {"n_init": 1}
     if not paper.is_kernel(model) and n_samples > n_features:
         return LinearOWASVC(**settings)
     return OWASVC(**{"kernel": "linear"} | settings)

@@ -28,6 +28,36 @@ class DescentTuning:
 
 
 @dataclass(frozen=True)
+class ExplorationTuning:
+    """Short descents; figures are those of ``benchmarks/robust_search.py``."""
+
+    # Samples explored at most: their Gram matrix takes 8 MB.
+    max_samples: int = 1000
+    # Shares of all costs at which the trails begin and go on, in turns.
+    stages: tuple[tuple[float, ...], ...] = ((1.0,), (0.1, 1.0), (0.01, 0.1, 1.0))
+    # Starts of a trail on a few samples of each class, and how few at least and less than.
+    n_few: int = 8
+    few: tuple[int, int] = (2, 8)
+    # Steps of a first descent, and of those that are to end by themselves.
+    n_short: int = 2
+    n_long: int = 20
+    # Violation left by a first descent and by all others, in units of the margin.
+    rough: float = 0.03
+    accuracy: float = 3e-3
+    # Relative decrease below which a descent has ended.
+    worth: float = 1e-4
+    # Exchanges of one training at most, in multiples of the samples.
+    max_exchanges: int = 30
+    # Shakes of a trail, and more of them where it is the best so far.
+    n_shakes: int = 30
+    n_more_shakes: int = 60
+    # Share of the samples with a coefficient that a shake forgets.
+    forgotten: tuple[float, float] = (0.02, 0.1)
+    # A shaken descent is given up if its first step leaves this multiple of the objective.
+    hopeless: float = 1.3
+
+
+@dataclass(frozen=True)
 class MinorantTuning:
     """Convex problems below ours."""
 
@@ -129,10 +159,11 @@ class TreeTuning:
 
     # Descents at the root [1.04, 0.97]; with two an objective is 3 % larger.
     n_descents: int = 4
-    # Descents from shaken classifiers before a long search, with few samples and with many:
-    # objectives within 1e-9 [1.00, 1.00].
+    # Trails of the search for a classifier, as many of each kind as in "dca".
+    n_trails: int = 12
+    # Descents from shaken classifiers before a long search with few samples: objectives within
+    # 1e-9 [1.00, 1.00].
     n_shakes: int = 60
-    n_shakes_many: int = 10
     # Ways to hand out costs, as a logarithm, up to which they are enumerated implicitly.
     max_log_assignments: float = math.log(1e5)
     # With few samples two trees take turns, with so many nodes [1.14, 0.97], [1.00, 1.00].
@@ -154,6 +185,7 @@ class Tuning:
     # Convex problems resume at this share of the last penalty of a similar one [1.02, 1.01].
     restart_share: float = 0.1
     descent: DescentTuning = field(default_factory=DescentTuning)
+    exploration: ExplorationTuning = field(default_factory=ExplorationTuning)
     minorants: MinorantTuning = field(default_factory=MinorantTuning)
     relaxation: RelaxationTuning = field(default_factory=RelaxationTuning)
     emphasis: EmphasisTuning = field(default_factory=EmphasisTuning)

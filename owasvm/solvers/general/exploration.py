@@ -1,0 +1,233 @@
+r"""Many short descents: rank, train the classical SVM that those ranks give, rank again.
+
+Charging every sample what its rank costs, and nothing else, makes a step a classical SVM with a
+cost per sample. With weights that never rise, as trimmed ones, this is a step of descent:
+concentration, as in least trimmed squares. With others it is a guess that often improves; what
+counts is the objective, and the best classifiers are polished by
+:mod:`~owasvm.solvers.general.descent`. All that is asked of the costs is
+:meth:`~owasvm.costs.Costs.in_order`.
+
+A *trail* starts on a few samples of each class, follows such steps, and goes on from the best
+place by forgetting some of the samples that matter there (:meth:`Explorer.shake`). At a large C
+valleys are narrow and many; so some trails begin at a share of all costs, where there are few, and
+raise them in stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm.problem import OWAProblem
+from owasvm.solvers.clock import Clock
+from owasvm.solvers.general.candidates import Candidate, evaluate, improve_intercept
+from owasvm.solvers.general.descent import descend_to_end
+from owasvm.solvers.general.exchange import retrain
+from owasvm.solvers.general.search import Search
+from owasvm.solvers.general.tuning import ExplorationTuning
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def explore(search: Search, n_trails: int) -> Iterator[None]:
+    """Follow trails, and polish where one of them leads lower than all before; a pause after each.
+
+    A solution of a similar problem comes first. More trails begin with the same ones as fewer, so
+    that they end nowhere higher.
+    """
+    if n_trails < 1 or getattr(search.problem.samples, "is_partitioned", False):
+        # Samples that are not in memory are not looked at one by one.
+        return
+    tuning, known = search.tuning.exploration, search.settings.warm_start
+    if known is not None:
+        start = evaluate(search.problem, known.dual, known.intercept)
+        search.accept(descend_to_end(search, start))
+    explorer = Explorer(search.problem, search.clock, tuning)
+    lowest = np.inf
+    for number in range(n_trails):
+        if search.clock.expired:
+            break
+        random = np.random.default_rng(search.random.integers(2**63))
+        stages = tuning.stages[number % len(tuning.stages)]
+        starts = [search.incumbent] if number < len(tuning.stages) else []
+        place = explorer.follow_trail(stages, random, starts)
+        if place.objective < lowest:
+            place = explorer.shake(place, tuning.n_more_shakes, random)
+            lowest = place.objective
+            classifier = explorer.classifier(place)
+            search.accept(classifier)
+            number_tried = search.tuning.descent.n_intercepts
+            start = improve_intercept(search.problem, classifier, number_tried)
+            search.accept(descend_to_end(search, start))
+        yield
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A classifier made of the samples explored: coefficients with signs, residuals, intercept.
+
+    ``own`` is what each of these samples pays by its rank among all, ``objective`` that of the
+    problem at the costs of the stage, ``slack`` the slacks of the samples explored.
+    """
+
+    coef: FloatArray
+    residual: FloatArray
+    intercept: float
+    objective: float
+    own: FloatArray
+    slack: FloatArray
+
+
+class Explorer:
+    """Short descents on all samples or, where they are many, on some of them.
+
+    Samples are always ranked among all. Where only some are explored, each of them stands for
+    several, at a multiple of its cost.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        The problem.
+    clock : Clock
+        When it expires, descents end where they are.
+    tuning : ExplorationTuning
+        The numbers that were chosen.
+    """
+
+    def __init__(self, problem: OWAProblem, clock: Clock, tuning: ExplorationTuning) -> None:
+        self._problem = problem
+        self._clock = clock
+        self._tuning = tuning
+        n_samples = problem.n_samples
+        self._index: IntArray = np.arange(n_samples)
+        if n_samples > tuning.max_samples:
+            drawn = np.random.default_rng(0).permutation(n_samples)[: tuning.max_samples]
+            self._index = np.sort(drawn)
+        self._y = problem.y[self._index]
+        self._share = n_samples / self._index.size
+        self._gram = np.ascontiguousarray(problem.samples.gram_among(self._index))
+        self._stage = 1.0
+
+    @property
+    def _is_complete(self) -> bool:
+        return self._index.size == self._problem.n_samples
+
+    def follow_trail(
+        self, stages: Sequence[float], random: np.random.Generator, starts: Sequence[Candidate]
+    ) -> Place:
+        """The best place of a trail whose costs are raised in stages, given as shares of them."""
+        tuning = self._tuning
+        self._stage = stages[0]
+        places = [self._train_all(), *(self._look_at(start) for start in starts)]
+        places += [self._train_few(random) for _ in range(tuning.n_few)]
+        places = [self._descend(place, tuning.n_short, tuning.rough) for place in places]
+        place = min(places, key=lambda one: one.objective)
+        for stage in stages:
+            self._stage = stage
+            place = self._descend(self._rank(place), tuning.n_long, tuning.accuracy)
+            place = self.shake(place, tuning.n_shakes // len(stages), random)
+        return place
+
+    def shake(self, place: Place, n_trials: int, random: np.random.Generator) -> Place:
+        """Descend after some samples that matter were forgotten, again and again.
+
+        A better place is taken at once. Samples matter by their coefficient and by what they pay.
+        """
+        tuning = self._tuning
+        for _ in range(n_trials):
+            if self._clock.expired:
+                break
+            matters = np.maximum(place.slack, 0.0) * place.own + np.abs(place.coef)
+            total = float(matters.sum())
+            if not (np.isfinite(total) and total > 0.0):
+                break
+            share = random.uniform(*tuning.forgotten)
+            n_forgotten = max(int(share * np.count_nonzero(place.coef)), 1)
+            drawn = random.choice(matters.size, n_forgotten, p=matters / total)
+            own = place.own.copy()
+            own[drawn] = 0.0
+            forgetful = self._train(place, own, tuning.rough)
+            found = self._train(forgetful, forgetful.own, tuning.accuracy)
+            if found.objective < tuning.hopeless * place.objective:
+                found = self._descend(found, tuning.n_long, tuning.accuracy)
+            if found.objective < place.objective:
+                place = found
+        return place
+
+    def classifier(self, place: Place) -> Candidate:
+        """The classifier at a place, for the problem itself."""
+        coef = np.zeros(self._problem.n_samples)
+        coef[self._index] = self._y * place.coef
+        return evaluate(self._problem, coef, place.intercept)
+
+    def _train_all(self) -> Place:
+        """The classical SVM."""
+        costs = self._problem.costs
+        own = np.full(self._y.size, costs.total / costs.n_samples * self._share * self._stage)
+        return self._train(self._nothing, own, self._tuning.rough)
+
+    def _train_few(self, random: np.random.Generator) -> Place:
+        """The classical SVM of a few samples of each class."""
+        own = np.zeros(self._y.size)
+        number = int(random.integers(*self._tuning.few))
+        dearest = float(self._nothing.own.max())
+        for label in (-1.0, 1.0):
+            members = np.flatnonzero(self._y == label)
+            own[random.permutation(members)[:number]] = dearest
+        return self._train(self._nothing, own, self._tuning.rough)
+
+    @property
+    def _nothing(self) -> Place:
+        """The classifier 0."""
+        return self._rank(
+            Place(np.zeros(self._y.size), self._y.copy(), 0.0, np.inf, self._y, self._y)
+        )
+
+    def _look_at(self, start: Candidate) -> Place:
+        """The place of a classifier of which only the samples explored are kept."""
+        coef = self._y * start.coef[self._index]
+        residual = self._y - self._gram @ coef
+        return self._rank(Place(coef, residual, start.intercept, np.inf, self._y, self._y))
+
+    def _descend(self, place: Place, n_steps: int, accuracy: float) -> Place:
+        """Train by ranks until the objective no longer falls; the best place on the way."""
+        best = place
+        for step in range(n_steps):
+            place = self._train(place, place.own, accuracy)
+            falls = place.objective < (1.0 - self._tuning.worth) * best.objective
+            best = min(best, place, key=lambda one: one.objective)
+            # The first step of a short descent answers to other costs than those of its start.
+            if (step > 0 and not falls) or self._clock.expired:
+                break
+        return best
+
+    def _train(self, place: Place, own: FloatArray, accuracy: float) -> Place:
+        coef, residual = place.coef.copy(), place.residual.copy()
+        most = self._tuning.max_exchanges * self._y.size
+        intercept = retrain(self._gram, self._y, own, coef, residual, accuracy, most)
+        return self._rank(Place(coef, residual, intercept, np.inf, own, own))
+
+    def _rank(self, place: Place) -> Place:
+        """The same classifier with its objective, and with costs by its ranks."""
+        problem = self._problem
+        slack = self._y * (place.residual - place.intercept)
+        if self._is_complete:
+            every = slack
+        else:
+            coef = np.zeros(problem.n_samples)
+            coef[self._index] = place.coef
+            every = 1.0 - problem.y * (problem.samples.scores(coef) + place.intercept)
+        # Beyond the margin the farther one ranks lower, though both deviate by nothing.
+        order = np.argsort(every, kind="stable")
+        costs = self._stage * problem.costs.in_order(order)
+        half_norm = 0.5 * float(place.coef @ (self._y - place.residual))
+        objective = half_norm + float(costs @ np.maximum(every[order], 0.0))
+        own = np.empty(problem.n_samples)
+        own[order] = costs
+        own = own if self._is_complete else self._share * own[self._index]
+        objective = objective if np.isfinite(objective) else np.inf
+        return Place(place.coef, place.residual, place.intercept, objective, own, slack)
