@@ -156,11 +156,14 @@ def test_general_weights_go_to_the_solver_asked_for(monkeypatch, model):
     assert [call[0] for call in calls] == ["branch-and-bound"] * 3
     assert calls[0][1] is None
     assert calls[1][1].details == {"tree": 1.0}
-    assert calls[0][2] == {"tol": 1e-6, "mip_gap": 0.01, "time_limit": 3.0}
+    assert calls[0][2] == {"tol": 1e-6, "mip_gap": 0.01, "time_limit": 3.0, "options": None}
     assert [row["gap"] for row in rows] == [pytest.approx(0.2)] * 3
     assert {(row["convex"], row["status"], row["solver"]) for row in rows} == {
         (0, "time_limit", "branch-and-bound")
     }
+    # The study makes one descent, whatever the solver makes by default.
+    run_chain(model, (("trigonometric", 0.6),), FitOptions(general="dca"))
+    assert calls[-1][2]["options"] == {"n_init": 1}
 
 
 @pytest.mark.parametrize("model", ["ex-OWA-SVM", "ex-OWA-SVM_K"])
