@@ -77,7 +77,12 @@ def test_profile_is_nowhere_above(number, seed, n_samples):
             assert np.all(below >= exact - 1e-5 * costs.total)
 
 
-@pytest.mark.parametrize("shape", SHAPES[:8], ids=str)
+def name_of(shape):
+    family, alpha = shape
+    return f"{family} {alpha}" if isinstance(family, str) else "quantifier"
+
+
+@pytest.mark.parametrize("shape", SHAPES[:8], ids=name_of)
 def test_a_grid_says_nearly_the_same(shape):
     rng = np.random.default_rng(0)
     mass = rng.uniform(0.5, 2.0, size=60)
@@ -102,7 +107,7 @@ def test_sums_are_listed_where_they_are_few():
     assert n_slices([6.0, 10.0, 15.0]) == 31
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=name_of)
 def test_split_is_exact_and_an_upper_bound(shape):
     rng = np.random.default_rng(1)
     for _ in range(5):
@@ -148,7 +153,7 @@ def test_whole_numbers_split_as_copies(family):
         np.testing.assert_allclose(costs.rising().in_order(order), sums[order], atol=1e-10)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=name_of)
 def test_excess_is_never_too_small(shape):
     rng = np.random.default_rng(3)
     for _ in range(10):
