@@ -227,7 +227,7 @@ def _check_certificates(classifier: Classifier, n_problems: int, n_features: int
 
 def _check_weights(classifier: Classifier, n_problems: int) -> None:
     """Check ``owa_weights_``: arrays, or with ranks within classes a list of two per problem."""
-    if classifier.ranks == "all":
+    if _attribute(classifier, "ranks") == "all":
         _floats(classifier, "owa_weights_", _rows(n_problems))
         return
     for pair in _parts(classifier, "owa_weights_", n_problems, (list,)):

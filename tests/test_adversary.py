@@ -459,7 +459,7 @@ class TestShare:
     def test_shifted(self, worker: Worker, seeds: range) -> None:
         self._check(worker, "shifted", seeds)
 
-    @pytest.mark.parametrize("seeds", _chunks(45), ids=str)
+    @pytest.mark.parametrize("seeds", _chunks(30), ids=str)
     def test_grouped(self, worker: Worker, seeds: range) -> None:
         self._check(worker, "grouped", seeds)
 
