@@ -11,6 +11,7 @@ which falls with the square of the number of groups.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +62,8 @@ def choose_groups(costs: Costs, slack: FloatArray, allowed: float, most: int) ->
     jumps, reaches, lost, n_levels = [], [], 0.0, 0
     for ranked, part in parts_of(costs):
         share = ranked.size / slack.size
-        jump, reach, loss = _choose_levels(part, slack[ranked], share * allowed, share * most)
+        own_most = math.ceil(most * ranked.size / slack.size)
+        jump, reach, loss = _choose_levels(part, slack[ranked], share * allowed, own_most)
         spans[ranked] = n_levels, n_levels + jump.size
         jumps.append(jump)
         reaches.append(reach)
@@ -71,7 +73,7 @@ def choose_groups(costs: Costs, slack: FloatArray, allowed: float, most: int) ->
 
 
 def _choose_levels(
-    costs: Costs, slack: FloatArray, allowed: float, most: float
+    costs: Costs, slack: FloatArray, allowed: float, most: int
 ) -> tuple[FloatArray, FloatArray, float]:
     """Jumps and reaches of samples that are ranked together, and what they lose."""
     order = np.argsort(-slack, kind="stable")
@@ -85,7 +87,7 @@ def _choose_levels(
         lost = _covariance(edges, mass, price, sorted_slack)
         if lost <= allowed or number >= most:
             break
-        number = min(_FACTOR * number, most)
+        number = min(_FACTOR * number, float(most))
     totals = np.add.reduceat(mass, edges[:-1])
     means = np.add.reduceat(mass * price, edges[:-1]) / totals
     jump = means - np.append(means[1:], 0.0)
