@@ -200,7 +200,7 @@ def _about_error(problem: HostileProblem, error: BaseException) -> Iterator[tupl
 def _about_numbers(
     problem: HostileProblem, estimator: Any, thorough: bool
 ) -> Iterator[tuple[str, str]]:
-    nonsense = list(_not_numbers(estimator))
+    nonsense = list(_not_numbers(estimator, problem.sample_weight))
     if nonsense:
         yield "nan", f"{', '.join(nonsense)} not finite"
         return
@@ -290,8 +290,11 @@ def _about_predictions(
         )
 
 
-def _not_numbers(estimator: Any) -> Iterator[str]:
-    """Fitted attributes that hold NaN, or infinities where none belong."""
+def _not_numbers(estimator: Any, sample_weight: FloatArray | None) -> Iterator[str]:
+    """Fitted attributes that hold NaN, or infinities where none belong.
+
+    Rows of weight zero deviate by NaN.
+    """
     names = [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
     if getattr(estimator, "kernel", "linear") == "linear":
         names.append("coef_")
@@ -303,6 +306,8 @@ def _not_numbers(estimator: Any) -> Iterator[str]:
             numbers = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
             continue
+        if name in ("deviations_", "sample_costs_") and sample_weight is not None:
+            numbers = numbers[..., sample_weight > 0.0]
         may_be_infinite = name in ("lower_bound_", "gap_")
         bad = np.isnan(numbers) if may_be_infinite else ~np.isfinite(numbers)
         if np.any(bad):
