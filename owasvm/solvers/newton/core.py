@@ -109,9 +109,16 @@ class ConvexTask:
         return dual if self.linear is None else dual + self.linear
 
     @cached_property
+    def _curvature(self) -> float:
+        """Of a sample of mean weight: the unit of sample weights does not matter."""
+        mass = self.loss.mass
+        unit = 1.0 if mass is None else float(mass.mean())
+        return self.operator.mean_diagonal() * unit
+
+    @cached_property
     def first_penalty(self) -> float:
         """Where the penalty starts."""
-        curvature = max(self.operator.mean_diagonal(), _LEAST_COST)
+        curvature = max(self._curvature, _LEAST_COST)
         mean_cost = max(self.loss.mean_cost, _LEAST_COST)
         tuning = self.tuning
         wanted = max(tuning.first_penalty / (curvature * mean_cost), tuning.least_first_penalty)
@@ -120,7 +127,7 @@ class ConvexTask:
     @cached_property
     def max_penalty(self) -> float:
         """Where the penalty ends."""
-        curvature = max(self.operator.mean_diagonal(), 1e-300)
+        curvature = max(self._curvature, 1e-300)
         tuning = self.tuning
         return max(tuning.max_penalty / curvature, tuning.max_cost_penalty * self.loss.mean_cost)
 
