@@ -188,10 +188,13 @@ def _add_polynomial(graph: _Graph, samples: str, polynomial: _Polynomial) -> str
     """Nodes for the decision values of a polynomial kernel, by Horner's rule in B."""
     moved = graph.add("Sub", samples, graph.hold(polynomial.centre))
     pulls = graph.add("MatMul", moved, graph.hold(polynomial.pull))
-    products = graph.add("MatMul", moved, graph.hold(polynomial.products))
-    powers = [products]
-    while len(powers) < polynomial.degree:
-        powers.append(graph.add("Mul", powers[-1], products))
+    # Of D_j itself, which is linear in s, sums are linear as well: it stands for s.
+    powers = [moved]
+    if polynomial.degree > 1:
+        products = graph.add("MatMul", moved, graph.hold(polynomial.products))
+        powers.append(graph.add("Mul", products, products))
+        while len(powers) < polynomial.degree:
+            powers.append(graph.add("Mul", powers[-1], products))
     # A zero for every sample, so that there are as many scores even without any power of x.
     scores = graph.add("Mul", pulls, graph.hold(0.0))
     for r in reversed(range(polynomial.degree + 1)):
@@ -277,10 +280,11 @@ class _Polynomial:
         return np.array([float(comb(self.degree, r) * total) for total in sums])
 
     def factors(self, k: int, r: int) -> FloatArray:
-        """What ``D_j^k`` is multiplied by in what belongs to ``B^r``."""
+        """What ``D_j^k`` is multiplied by in what belongs to ``B^r``; for k = 1 what s is."""
         bases = np.array([float(one) for one in self._bases])
         ways = comb(self.degree, k) * comb(self.degree - k, r)
-        return (ways * self._dual * bases ** (self.degree - k - r)).T
+        factors = (ways * self._dual * bases ** (self.degree - k - r)).T
+        return self.products @ factors if k == 1 else factors
 
 
 class _Graph:
