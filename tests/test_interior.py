@@ -90,7 +90,7 @@ def test_both_systems_find_a_dual_point_of_the_problem(family, weighted, C):
     slack = 1.0 - y * (problem.samples.scores(y * known.dual) + known.intercept)
     stairs = choose_groups(costs, slack, 0.0, y.size)
     task = newton.ConvexTask(operator, y, problem.ranked_loss(), np.ones(y.size))
-    for system in (KernelSystem(operator, y), FeatureSystem(rows, y)):
+    for system in (KernelSystem(operator, y), FeatureSystem(rows * y[:, np.newaxis], y)):
         point = minimise(system, y, mass, stairs, 1e-8, Clock.start(Settings()))
         assert point.gap <= 1e-8
         assert problem.ranked_loss().excess(np.maximum(point.dual, 0.0)) <= 1 + 1e-9

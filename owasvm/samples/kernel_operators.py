@@ -31,7 +31,7 @@ from owasvm.samples.operators import (
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["GramOperator", "KernelOperator"]
+__all__ = ["GramOperator", "KernelOperator", "LiftedFactor"]
 
 # Below this many active samples a Cholesky factorisation costs less than a few products.
 _ITERATE_SIZE = 100
@@ -117,7 +117,7 @@ class KernelOperator(PlainOperator):
         return Vector(coef, residual.scores + change @ rows), intercept
 
 
-class _Factor:
+class LiftedFactor:
     """A Cholesky factor in memory, of a matrix whose upper triangle is read and overwritten."""
 
     def __init__(self, matrix: FloatArray) -> None:
@@ -172,7 +172,7 @@ class GramOperator(KernelOperator):
     def lift(self, diagonal: FloatArray) -> Lifted:
         matrix = np.empty_like(self.gram)
         lift_gram(self.gram, self.means, diagonal, matrix)
-        return _Factor(matrix)
+        return LiftedFactor(matrix)
 
     def _iterate(
         self, rows_residual: FloatArray, active: ActiveSet

@@ -6,6 +6,8 @@ Gaussian kernel of 1,000 samples in the plane may need 40 columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,12 +15,22 @@ from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 
-__all__ = ["factorise"]
+__all__ = ["factorise", "factorise_columns"]
 
 # What may be left of a diagonal entry, relative to the largest: a few times its rounding.
 _LEFT = 1e-14
 # Columns after which the decay of the trace is looked at, and again whenever they have doubled.
 _FIRST_LOOK = 8
+
+
+@njit(cache=True)
+def _is_out_of_reach(
+    look: int, last: float, trace: float, n_samples: int, goal: float, n_left: int
+) -> bool:
+    """Whether the trace, which fell from `last` to `trace` in half of `look` columns, falls on to
+    `goal` per sample within `n_left` more."""
+    rate = np.log(last / trace) / (look - look // 2)
+    return bool(rate * n_left < np.log(trace / (goal * n_samples)))
 
 
 @njit(cache=True)
@@ -39,8 +51,7 @@ def _pivoted_cholesky(
             return k
         if k == look:
             trace = left.sum()
-            rate = np.log(last / trace) / (look - look // 2)
-            if rate * (most - k) < np.log(trace / (goal * n)):
+            if _is_out_of_reach(look, last, trace, n, goal, most - k):
                 return -1
             last, look = trace, 2 * look
         column = columns[k]
@@ -79,3 +90,43 @@ def factorise(gram: FloatArray, max_rank: int) -> FloatArray | None:
     look = max_rank if has_copies else _FIRST_LOOK
     rank = _pivoted_cholesky(gram, columns, left, goal, look)
     return None if rank < 0 else np.ascontiguousarray(columns[:rank].T)
+
+
+def factorise_columns(
+    column: Callable[[int], FloatArray], diagonal: FloatArray, max_rank: int
+) -> FloatArray | None:
+    """The same from columns of the matrix, computed when they are needed.
+
+    Parameters
+    ----------
+    column : callable
+        Takes the index of a sample and returns its column, which is overwritten.
+    diagonal : ndarray of shape (n_samples,)
+        That of the matrix.
+    max_rank : int
+        The most columns that are of use.
+    """
+    left = diagonal.copy()
+    goal = _LEFT * float(left.max(initial=0.0))
+    if not np.isfinite(goal):
+        return None
+    columns = np.empty((max(max_rank, 0), left.size))
+    look, last = _FIRST_LOOK, float(left.sum())
+    rank = 0
+    while left.max() > goal:
+        trace = float(left.sum())
+        if rank == max_rank:
+            return None
+        if rank == look:
+            if _is_out_of_reach(look, last, trace, left.size, goal, max_rank - rank):
+                return None
+            last, look = trace, 2 * look
+        pivot = int(np.argmax(left))
+        found = column(pivot)
+        found -= columns[:rank, pivot] @ columns[:rank]
+        found /= np.sqrt(left[pivot])
+        left -= found * found
+        left[pivot] = 0.0
+        columns[rank] = found
+        rank += 1
+    return np.ascontiguousarray(columns[:rank].T)

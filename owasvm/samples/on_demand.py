@@ -23,23 +23,32 @@ from owasvm.kernels import Kernel, KernelBlocks
 from owasvm.rounding import product_without_loss
 from owasvm.samples._newton_kernels import centre, centre_rows
 from owasvm.samples.base import Samples
+from owasvm.samples.feature_operator import FeatureOperator
 from owasvm.samples.kernel import GramSamples, KernelSamples
+from owasvm.samples.kernel_operators import LiftedFactor
+from owasvm.samples.low_rank import factorise_columns
 from owasvm.samples.operators import (
     ActiveSet,
+    Lifted,
     Operator,
     PlainOperator,
     Vector,
     limit_intercept,
     solve_dual,
 )
+from owasvm.samples.rows import make_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 __all__ = ["OnDemandSamples", "gram_size", "make_on_demand"]
 
-# Kernel values held at a time by products with more digits: 32 MB.
-_BLOCK_ENTRIES = 2**22
+# The working block: numbers that may be held whatever the cache, 32 MB.
+_WORKING_ENTRIES = 2**22
+# Share of cache or working block, whichever is larger, that a factor of the kernel matrix may take
+# and of the number of samples that its columns may reach: more of them save nothing.
+_FACTOR_SHARE = 0.5
+_RANK_DIVISOR = 3
 # Samples whose mean is taken for the origin of feature space.
 _ORIGIN_SAMPLES = 1000
 # Samples at which the error of single precision is measured, and the share of the residual that it
@@ -109,13 +118,25 @@ class OnDemandSamples(KernelSamples):
         if not careful:
             return self._kernel_values.multiply(coef)
         columns = np.flatnonzero(coef)
-        n_blocks = max(self.n_samples * columns.size // _BLOCK_ENTRIES, 1)
+        n_blocks = max(self.n_samples * columns.size // _WORKING_ENTRIES, 1)
         parts = np.array_split(np.arange(self.n_samples), min(n_blocks, self.n_samples))
         values = (self._kernel_values.between(part, columns) for part in parts)
         return np.concatenate([product_without_loss(part, coef[columns]) for part in values])
 
     def _make_operator(self, *, centred: bool) -> Operator:
-        return _OnDemandOperator(self._kernel_values, self._cache_size, centred=centred)
+        blocks, n_samples = self._kernel_values, self.n_samples
+        room = max(self._cache_size * _MEGABYTE / 8.0, float(_WORKING_ENTRIES))
+        most = min(int(_FACTOR_SHARE * room / n_samples), n_samples // _RANK_DIVISOR)
+        everyone = np.arange(n_samples)
+
+        def column(sample: int) -> FloatArray:
+            return blocks.between(everyone, np.array([sample]))[:, 0]
+
+        rows = factorise_columns(column, blocks.diagonal, most)
+        if rows is not None and rows.shape[1] > 0:
+            means = rows.mean(axis=0) if centred else None
+            return FeatureOperator(make_rows(rows, means), means)
+        return _OnDemandOperator(blocks, room, centred=centred)
 
     def gram_matrix(self) -> FloatArray:
         self.refuse_gram("This")
@@ -163,18 +184,13 @@ def gram_size(n_samples: int) -> float:
     return 8.0 * n_samples**2 / _MEGABYTE
 
 
-def _largest_block(cache_size: float) -> float:
-    """Samples whose Gram matrix fills the cache."""
-    return float(np.sqrt(cache_size * _MEGABYTE / 8.0))
-
-
 class _OnDemandOperator(PlainOperator):
     """Vectors held by their coefficients, products through blocks of kernel values."""
 
-    def __init__(self, blocks: KernelBlocks, cache_size: float, *, centred: bool) -> None:
+    def __init__(self, blocks: KernelBlocks, room: float, *, centred: bool) -> None:
         self._blocks = blocks
-        self._largest_block = int(_largest_block(cache_size))
-        self._cache_entries = cache_size * _MEGABYTE / 8.0
+        self._room = room
+        self._largest_block = int(np.sqrt(room))
         self.n_samples = n_samples = blocks.n_samples
         self._probes = np.unique(np.linspace(0, n_samples - 1, _PROBES).astype(np.int64))
         # K_ij - m_i - m_j with these m is the kernel of the samples minus the mean of some.
@@ -228,6 +244,15 @@ class _OnDemandOperator(PlainOperator):
     def complete(self, vector: Vector) -> None:
         """Nothing to do: scores are never left empty here."""
 
+    def can_lift(self) -> bool:
+        return self.n_samples <= self._largest_block
+
+    def lift(self, diagonal: FloatArray) -> Lifted:
+        everyone = np.arange(self.n_samples)
+        matrix = self.centred_block(everyone, everyone)
+        matrix[np.diag_indices(self.n_samples)] += diagonal
+        return LiftedFactor(matrix)
+
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples = active.samples
         rows_residual = active.apply(residual.scores[samples] * active.root)
@@ -264,7 +289,7 @@ class _OnDemandOperator(PlainOperator):
         return -first - intercept * second, intercept
 
     def _choose_landmarks(self, samples: IntArray) -> IntArray:
-        most = int(_PRECONDITIONER_SHARE * self._cache_entries / samples.size)
+        most = int(_PRECONDITIONER_SHARE * self._room / samples.size)
         number = max(min(most, _MAX_LANDMARKS, samples.size), 1)
         return samples[np.unique(np.linspace(0, samples.size - 1, number).astype(np.int64))]
 

@@ -33,6 +33,9 @@ FloatArray = NDArray[np.float64]
 
 __all__ = ["FeatureSystem", "KernelSystem", "Move", "System"]
 
+# Rows that are held a second time, scaled.
+_BLOCK_ROWS = 4096
+
 
 class Move(NamedTuple):
     """Steps of w (in the system's own coordinates), slacks, levels and intercept."""
@@ -77,12 +80,20 @@ class _ScaledFactor:
 
 
 class FeatureSystem:
-    """w by its entries, for samples with few (centred) features."""
+    """w by its entries, for samples with few (centred) features.
 
-    def __init__(self, rows: FloatArray, y: FloatArray) -> None:
-        self._rows = rows * y[:, np.newaxis]
+    Parameters
+    ----------
+    signed_rows : ndarray of shape (n_samples, n_features)
+        The samples, each times its label.
+    y : ndarray of shape (n_samples,)
+        The labels.
+    """
+
+    def __init__(self, signed_rows: FloatArray, y: FloatArray) -> None:
+        self._rows = signed_rows
         self._y = y
-        self.w = np.zeros(rows.shape[1])
+        self.w = np.zeros(signed_rows.shape[1])
 
     def coefficients(self, w: FloatArray, dual: FloatArray) -> FloatArray:
         columns = np.column_stack([self._rows, self._y])
@@ -102,8 +113,11 @@ class FeatureSystem:
         self._weight, self._by_sample, self._by_level = weight, by_sample, by_level
         coupled = rows.T @ weight
         matrix = np.empty((size + 1, size + 1))
-        scaled = rows * np.sqrt(by_sample)[:, np.newaxis]
-        matrix[:size, :size] = scaled.T @ scaled - (coupled / by_level) @ coupled.T
+        matrix[:size, :size] = -(coupled / by_level) @ coupled.T
+        for first in range(0, self._y.size, _BLOCK_ROWS):
+            part = slice(first, first + _BLOCK_ROWS)
+            scaled = rows[part] * np.sqrt(by_sample[part])[:, np.newaxis]
+            matrix[:size, :size] += scaled.T @ scaled
         matrix[np.arange(size), np.arange(size)] += 1.0
         border = self._curve(self._y)
         matrix[:size, size] = matrix[size, :size] = border @ rows

@@ -124,7 +124,10 @@ class Rescue:
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         """Points of the dual set, of finer and finer levels; they count as no Newton steps."""
         task, costs = self._task, self._costs
-        rows = None if self._width is None else task.operator.rows_in_memory()
+        rows = None
+        if self._width is not None:
+            rows = task.operator.rows_in_memory()
+            rows *= task.y[:, np.newaxis]
         slack, objective, share = iterate.slack, iterate.objective, _LEVEL_SHARE
         for _ in range(_MAX_ROUNDS):
             stairs, allowed = self._choose_levels(slack, objective, share)
