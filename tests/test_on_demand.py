@@ -292,8 +292,9 @@ def test_scores_that_have_drifted_are_computed_anew(moons):
 
 @pytest.mark.usefixtures("no_room")
 @pytest.mark.parametrize("cache_size", [TINY, SMALL])
-def test_newton_steps_are_those_of_the_gram_matrix(moons, cache_size):
+def test_newton_steps_are_those_of_the_gram_matrix(moons, cache_size, monkeypatch):
     """In the scores of the step; the origin of feature space is another one."""
+    monkeypatch.setattr(on_demand, "_LEFT_TO_LATER", 0.0)
     X, labels = moons
     y = np.where(labels == 1, 1.0, -1.0)
     costs = RankCosts(y.size, "basic", 0.6, 5.0)
@@ -309,7 +310,7 @@ def test_newton_steps_are_those_of_the_gram_matrix(moons, cache_size):
 
     kernel = Kernel("rbf", gamma=0.5)
     ours = objectives(prepare(X, kernel, cache_size=cache_size))
-    assert_allclose(ours, objectives(prepare(X, kernel)), rtol=2e-2)
+    assert_allclose(ours, objectives(prepare(X, kernel)), rtol=5e-3)
 
 
 def test_memory_stays_at_what_was_promised():

@@ -70,14 +70,30 @@ _MEGABYTE = 1e6
 
 @dataclass
 class _Drifting(Vector):
-    """A vector whose scores may be off by about ``drift``."""
+    """A vector whose scores may be off by about ``drift``.
+
+    ``guess`` is a vector near the next target: the next residual takes columns only where the
+    target differs from it. Along a direction it moves by ``turn``, as Newton's method foresees.
+    """
 
     drift: float = 0.0
+    guess: _Drifting | None = None
+    turn: _Drifting | None = None
 
     def move(self, step: float, direction: Vector) -> None:
         super().move(step, direction)
-        if isinstance(direction, _Drifting):
+        if not isinstance(direction, _Drifting):
+            return
+        self.guess = direction.guess
+        if self.guess is None:
             self.drift += abs(step) * direction.drift
+            return
+        # A part of the way to the guess and its turn leaves a part of what was wrong here.
+        self.drift = abs(1.0 - step) * self.drift + abs(step) * direction.drift
+        if direction.turn is not None:
+            self.guess.coef += step * direction.turn.coef
+            self.guess.scores += step * direction.turn.scores
+            self.guess.drift += abs(step) * direction.turn.drift
 
     def copy(self) -> Vector:
         return _Drifting(self.coef.copy(), self.scores.copy(), drift=self.drift)
@@ -225,18 +241,29 @@ class _OnDemandOperator(PlainOperator):
         return scores, float(np.abs(exact - scores[probes]).max())
 
     def residual(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
-        coef = _without_smallest(target - current.coef)
-        scores, drift = self._roughly(coef)
-        size = float(np.sqrt(np.mean(scores * scores)))
-        if isinstance(current, _Drifting) and current.drift > _TOLERATED_DRIFT * size:
+        if not isinstance(current, _Drifting):
+            current = _Drifting(current.coef, current.scores)
+        reached = self._reach(target, current.guess or current, current)
+        if current.guess is not None and not _is_good(reached, current):
+            current.guess = None
+            reached = self._reach(target, current, current)
+        if not _is_good(current, reached):
             # Coefficients on their way to 0 have arrived: steps that are not full never end that
             # way, and each costs a column.
             current.coef[target == 0.0] = 0.0
             current.scores[:] = self._score(current.coef, single=False)
             current.drift = 0.0
-            coef = _without_smallest(target - current.coef)
-            scores, drift = self._roughly(coef)
-        return _Drifting(coef, scores, drift=drift), max(float(coef @ scores), 0.0)
+            reached = self._reach(target, current, current)
+        coef, scores = reached.coef - current.coef, reached.scores - current.scores
+        residual = _Drifting(coef, scores, drift=reached.drift, guess=reached)
+        return residual, max(float(coef @ scores), 0.0)
+
+    def _reach(self, target: FloatArray, base: _Drifting, current: Vector) -> _Drifting:
+        """A vector nearly at the target, from one that is near it."""
+        allowed = _LEFT_TO_LATER * float(np.abs(target - current.coef).sum())
+        coef = _without_smallest(target - base.coef, allowed)
+        scores, drift = self._roughly(coef)
+        return _Drifting(base.coef + coef, base.scores + scores, drift=base.drift + drift)
 
     def inner(self, one: Vector, other: Vector) -> float:
         return float(one.coef @ other.scores)
@@ -273,9 +300,11 @@ class _OnDemandOperator(PlainOperator):
         change = np.zeros(self.n_samples)
         change[samples] = active.apply(z) * active.root
         scores, drift = self._roughly(change)
+        step = _Drifting(residual.coef + change, residual.scores + scores, drift=drift)
         if isinstance(residual, _Drifting):
-            drift += residual.drift
-        return _Drifting(residual.coef + change, residual.scores + scores, drift=drift), intercept
+            step.drift += residual.drift
+            step.guess, step.turn = residual.guess, _Drifting(change, scores, drift=drift)
+        return step, intercept
 
     def _iterate(self, rows_residual: FloatArray, active: ActiveSet) -> tuple[FloatArray, float]:
         """The step by conjugate gradients, for working sets that do not fit into the cache."""
@@ -374,12 +403,18 @@ class _WorkingSystem:
         return solution
 
 
-def _without_smallest(coef: FloatArray) -> FloatArray:
-    """Coefficients without the smallest ones: those are left to later steps."""
+def _is_good(one: _Drifting, other: _Drifting) -> bool:
+    """Whether the drift of one vector does not matter beside its distance to the other."""
+    distance = np.linalg.norm(one.scores - other.scores) / np.sqrt(one.scores.size)
+    return one.drift <= _TOLERATED_DRIFT * float(distance)
+
+
+def _without_smallest(coef: FloatArray, allowed: float) -> FloatArray:
+    """Coefficients without the smallest ones of this total: those are left to later steps."""
     sizes = np.abs(coef)
     ascending = np.argsort(sizes)
     totals = np.cumsum(sizes[ascending])
-    n_left = int(np.searchsorted(totals, _LEFT_TO_LATER * totals[-1]))
+    n_left = int(np.searchsorted(totals, allowed, side="right"))
     coef[ascending[:n_left]] = 0.0
     return coef
 
