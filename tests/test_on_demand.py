@@ -235,6 +235,24 @@ def test_uniform_weights_are_svc(moons):
     assert_allclose(model.decision_function(X), known.decision_function(X), atol=5e-3)
 
 
+@pytest.mark.parametrize("cache_size", [TINY, 200.0])
+def test_samples_beyond_the_margin_are_no_support_vectors(cache_size):
+    X, y = make_classification(
+        600,
+        20,
+        n_informative=10,
+        n_redundant=5,
+        n_clusters_per_class=4,
+        flip_y=0.1,
+        random_state=0,
+    )
+    model = OWASVC(gamma=0.02, cache_size=cache_size).fit(X, y)
+    margins = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
+    beyond = np.flatnonzero(margins > 1.02)
+    assert beyond.size > 50
+    assert not np.isin(beyond, model.support_).any()
+
+
 def test_sample_weights_and_class_weights(moons):
     X, y = moons
     weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], size=y.size)

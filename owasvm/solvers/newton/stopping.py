@@ -38,7 +38,8 @@ _BETTER = 0.9
 def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     """The point of the dual set nearest to `guess` along ``guess - t s y`` with ``y'a = 0``.
 
-    With a linear term e it is ``y'(a - e)`` that has to vanish.
+    With a linear term e it is ``y'(a - e)`` that has to vanish. Without one, samples that `guess`
+    leaves out stay out: hundreds of them would become support vectors by a rounding error.
 
     Near the end the coefficients of w are a far better dual point than alpha(w, b): the Newton
     steps keep them balanced, and they leave the set by very little.
@@ -46,12 +47,14 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     y, mass = task.y, task.loss.mass
     density = guess if mass is None else guess / mass
     point = ProxPoint(y.size)
+    left_out = guess <= 0.0 if task.linear is None else np.zeros(y.size, dtype=bool)
     shifted = np.empty(y.size)
 
     def surplus(shift: float) -> float:
         """``-y'(a - e)`` at a shift, which never falls with it; leaves the point there."""
         np.multiply(y, -shift, out=shifted)
         np.add(shifted, density, out=shifted)
+        shifted[left_out] = 0.0
         task.loss.project(shifted, point)
         return -float(task.target(point.dual).sum())
 
