@@ -467,11 +467,14 @@ class _Judging:
         (feasible, at_feasible), bound = self._bound_near(given, at_given, guess, careful)
         del at_given
         if weight is not None and samples.keeps_weight:
-            # With many samples slacks are better computed twice than kept.
+            # With many samples slacks and scores are better computed twice than kept.
             value = self.choose(at_feasible, feasible, guess).value
+            del at_feasible
             direct = self.choose(samples.evaluate_weight(weight.copy()), feasible, guess)
             if direct.value < value:
                 return direct, bound
+            del direct
+            at_feasible = samples.evaluate(y * feasible, careful=careful)
         chosen = self.choose(at_feasible, feasible, guess)
         if coef is not None and not samples.keeps_weight:
             own = np.maximum(coef, 0.0)
