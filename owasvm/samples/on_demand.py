@@ -2,7 +2,11 @@ r"""Samples whose kernel values are computed when they are needed, and forgotten
 
 A Newton step needs two products with columns of the kernel matrix, those of the coefficients that
 change and those of the active samples, and the values among the active samples: the working set.
-Nothing of size n x n is ever held.
+Nothing of size n x n is held, unless it fits into the working block. Wide kernels have a factor of
+few columns, which makes linear models of them.
+
+The coefficients that a step asks for differ little from those that the last step foresaw. Products
+are taken with that difference, and its smallest entries wait.
 
 Products on the way are in single precision where the kernel allows for it, with sums in double
 precision. How far that leaves the scores of the current w is measured at a few samples; before it
@@ -107,7 +111,7 @@ class OnDemandSamples(KernelSamples):
     blocks : KernelBlocks
         Where kernel values come from.
     cache_size : float
-        Megabytes that kernel values may take.
+        Megabytes that kernel values may take, beside a working block of 32 MB.
     """
 
     def __init__(self, blocks: KernelBlocks, cache_size: float) -> None:
