@@ -222,7 +222,7 @@ def test_default_tries_a_proof_where_one_is_in_reach():
     assert choose(20, "trimmed", 0.2) == ("branch-and-bound", {"max_nodes": 1000})
     assert choose(60, "trimmed", 0.2)[0] == "dca"
     assert choose(60, "quadratic", 0.8) == ("branch-and-bound", {"max_nodes": 1000})
-    assert choose(300, "quadratic", 0.8) == ("branch-and-bound", {"max_nodes": 100})
+    assert choose(200, "quadratic", 0.8) == ("branch-and-bound", {"max_nodes": 100})
     assert choose(900, "quadratic", 0.8)[0] == "dca"
     assert choose(60, "trimmed", 0.2, {"max_nodes": 7}) == ("branch-and-bound", {"max_nodes": 7})
     assert choose(20, "trimmed", 0.2, {"n_init": 3}) == ("dca", {"n_init": 3})

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.problem import OWAProblem
+from owasvm.solution import relative_gap
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.general.candidates import Candidate, evaluate, improve_intercept
 from owasvm.solvers.general.descent import descend_to_end
@@ -37,7 +38,8 @@ def explore(search: Search, n_trails: int) -> Iterator[None]:
     """Follow trails, and polish where one of them leads lower than all before; a pause after each.
 
     A solution of a similar problem comes first. More trails begin with the same ones as fewer, so
-    that they end nowhere higher.
+    that they end nowhere higher. Where a trail led nowhere and little can be gained, it is the
+    last.
     """
     if n_trails < 1 or getattr(search.problem.samples, "is_partitioned", False):
         # Samples that are not in memory are not looked at one by one.
@@ -53,7 +55,8 @@ def explore(search: Search, n_trails: int) -> Iterator[None]:
             break
         random = np.random.default_rng(search.random.integers(2**63))
         stages = tuning.stages[number % len(tuning.stages)]
-        starts = [search.incumbent] if number < len(tuning.stages) else []
+        before = search.incumbent
+        starts = [before] if number < len(tuning.stages) else []
         place = explorer.follow_trail(stages, random, starts)
         if place.objective < lowest:
             place = explorer.shake(place, tuning.n_more_shakes, random)
@@ -64,6 +67,9 @@ def explore(search: Search, n_trails: int) -> Iterator[None]:
             start = improve_intercept(search.problem, classifier, number_tried)
             search.accept(descend_to_end(search, start))
         yield
+        gap = relative_gap(before.objective, search.bound)
+        if search.incumbent is before and gap <= tuning.little_to_gain:
+            break
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,6 +51,9 @@ class ExplorationTuning:
     # Shakes of a trail, and more of them where it is the best so far.
     n_shakes: int = 30
     n_more_shakes: int = 60
+    # Relative gap up to which one trail in vain is enough: with weights that fall gently no trail
+    # has found anything better than the first descent.
+    little_to_gain: float = 0.1
     # Share of the samples with a coefficient that a shake forgets.
     forgotten: tuple[float, float] = (0.02, 0.1)
     # A shaken descent is given up if its first step leaves this multiple of the objective.
