@@ -134,6 +134,27 @@ def test_the_class_with_more_claims_is_more_suspicious():
     np.testing.assert_allclose(suspicion(values, codes)[0], np.where(codes == 1, -values, values))
 
 
+def test_the_default_learns_what_a_wide_kernel_cannot():
+    rng = np.random.default_rng(0)
+    samples = rng.uniform(0, 3, (200, 2))
+    truth = np.floor(samples).astype(int).sum(axis=1) % 2
+    flipped = rng.choice(200, 20, replace=False)
+    labels = truth.copy()
+    labels[flipped] = 1 - labels[flipped]
+    wide = make_pipeline(StandardScaler(), OWASVC(weights="uniform"))
+    fixed = precision(label_issues(wide, samples, labels, n_repeats=2), flipped)
+    chosen = precision(label_issues(None, samples, labels, n_repeats=2), flipped)
+    assert chosen > fixed + 0.1
+
+
+def test_the_default_stays_wide_where_that_does():
+    fixed = make_pipeline(StandardScaler(), OWASVC(weights="uniform", gamma=1 / 4))
+    samples, labels = load_iris(return_X_y=True)
+    expected = label_issues(fixed, samples, labels, n_repeats=1)
+    found = label_issues(None, samples, labels, n_repeats=1)
+    np.testing.assert_allclose(found["score"], expected["score"])
+
+
 def test_values_that_say_nothing():
     score, preferred = suspicion(np.zeros(6), [0, 0, 0, 1, 1, 1])
     assert np.all(np.isfinite(score))

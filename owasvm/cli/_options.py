@@ -84,8 +84,8 @@ def _gamma(text: str) -> float | str:
     return text if text in {"scale", "auto"} else not_negative(text)
 
 
-def add_model_options(parser: argparse.ArgumentParser, weights: str | None = None) -> None:
-    """Add the options that make the classifier; those not given are None, or `weights`."""
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that make the classifier; those not given are None."""
     model = parser.add_argument_group("the model")
     model.add_argument(
         "--model",
@@ -100,8 +100,7 @@ def add_model_options(parser: argparse.ArgumentParser, weights: str | None = Non
     model.add_argument(
         "--weights",
         metavar="NAME",
-        default=weights,
-        help=f"rank weights, see below (default: {weights or 'basic'})",
+        help="rank weights, see below (default: basic)",
     )
     model.add_argument(
         "--alpha", type=number, metavar="NUMBER", help="shape of the weights (default: 0.6)"
@@ -214,6 +213,12 @@ def estimator(arguments: argparse.Namespace, labels: Any) -> Any:
     if arguments.model != "two-step":
         parameters["random_state"] = arguments.seed
     return getattr(owasvm, MODELS[arguments.model])(**parameters)
+
+
+def names_a_model(arguments: argparse.Namespace) -> bool:
+    """Whether any option of :func:`add_model_options` was given."""
+    others = (arguments.class_weight, arguments.scale)
+    return bool(_parameters(arguments)) or arguments.model != "exact" or any(others)
 
 
 def check_model_options(arguments: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from owasvm.cli._options import (
     check_model_options,
     count,
     estimator,
+    names_a_model,
     seed,
 )
 from owasvm.cli._output import (
@@ -37,6 +38,10 @@ HELP = "rank the rows of a data file by how suspicious their labels are"
 _DESCRIPTION = """\
 Find labels that look wrong. Every row is judged by classifiers that were
 trained on other rows: by cross-validation, several times over with other folds.
+
+The classifier is a classical SVM on standardised features, its width and C
+chosen out of a few by how well it predicts; or, with any option of the model,
+the one that 'owasvm fit' would train with these options.
 """
 _EPILOG = f"""\
 the output:
@@ -84,7 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         help="seed of the folds, and of solvers that draw random numbers (default: 0)",
     )
-    add_model_options(parser, weights="uniform")
+    add_model_options(parser)
     add_reading_options(parser)
 
 
@@ -103,7 +108,9 @@ def run(arguments: argparse.Namespace) -> int:
     check_output_options(arguments, arguments.data)
     training = read_training(read_data(arguments.data, options), arguments)
     check_classes(training, arguments)
-    model = with_scaling(estimator(arguments, training.labels), training, arguments)
+    model = None
+    if names_a_model(arguments):
+        model = with_scaling(estimator(arguments, training.labels), training, arguments)
     with explain_refusals(), warnings.catch_warnings(record=True) as caught:
         keep_early_stops()
         issues = label_issues(
