@@ -14,7 +14,12 @@ BLOCK = re.compile(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", re.DOTALL)
 
 
 # Pages, and packages of an extra that their code needs.
-PAGES = {"README.md": [], "docs/user-guide.md": [], "docs/onnx.md": ["skl2onnx", "onnxruntime"]}
+PAGES = {
+    "README.md": [],
+    "docs/user-guide.md": [],
+    "docs/robust.md": [],
+    "docs/onnx.md": ["skl2onnx", "onnxruntime"],
+}
 
 
 @pytest.mark.parametrize("page", PAGES)
