@@ -198,7 +198,7 @@ def charge_by_rank(costs: Costs, values: FloatArray) -> FloatArray:
     >>> from owasvm.costs import RankCosts
     >>> from owasvm.grouping import charge_by_rank
     >>> charge_by_rank(RankCosts(4, [0, 1, 3, 4], C=2.0), np.array([0.5, 0.1, 0.7, 0.5])).tolist()
-    [4.0, 0.0, 8.0, 4.0]
+    [2.0, 0.0, 4.0, 2.0]
     """
     charged = np.empty(values.size)
     for group, part in parts_of(costs):

@@ -234,7 +234,7 @@ def _make_grid(smallest: float, total: float, bends: tuple[float, ...] | None) -
     """Edges of slices: fine at both ends, beyond the smallest mass; bends among them."""
     share, ratio = (_SHARE, _RATIO) if bends is None else (_SHAPED_SHARE, _SHAPED_RATIO)
     even = min(max(share * total / ratio, smallest), 0.5 * total)
-    n_growing = int(np.ceil(np.log(even / smallest) / np.log1p(ratio)))
+    n_growing = int(np.ceil((np.log(even) - np.log(smallest)) / np.log1p(ratio)))
     growing = np.geomspace(smallest, even, max(n_growing, 1) + 1)
     n_even = int(np.ceil((0.5 * total - even) / (share * total)))
     half = np.concatenate((growing, np.linspace(even, 0.5 * total, n_even + 1)))

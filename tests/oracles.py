@@ -295,7 +295,7 @@ def cvxpy_owa_svm(
     features = np.asarray(features, dtype=float)
     y = np.asarray(y, dtype=float)
     groups = weights
-    if not isinstance(groups, list):
+    if not (isinstance(groups, list) and isinstance(groups[0], tuple)):
         groups = [(np.arange(y.size), np.asarray(weights, dtype=float))]
     # Divided by C the problem depends on sqrt(C) * features alone; that is the scaling for large
     # deviations. On separable data with a large C nothing but 1/2 |w|^2 is left: the last ones.
@@ -401,7 +401,7 @@ def enumerate_owa_svm(
     n_samples, n_features = features.shape
     by_order = weights if callable(weights) else None
     groups = [(np.arange(n_samples), np.empty(n_samples))] if by_order else weights
-    if not isinstance(groups, list):
+    if not (isinstance(groups, list) and isinstance(groups[0], tuple)):
         groups = [(np.arange(n_samples), np.asarray(weights, dtype=float))]
     if n_samples > 6:
         raise ValueError(f"enumeration is for at most 6 samples, got {n_samples}")

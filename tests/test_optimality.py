@@ -12,6 +12,7 @@ from owasvm.loss import in_dual_set
 from owasvm.optimality import certificate, dual_value, feasible_dual, judge, objective
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solution import Solution, Status, relative_gap
+from owasvm.solvers import solve
 from owasvm.solvers.general.rank_split import pointwise_minorant
 from owasvm.weights import owa_weights
 from tests.oracles import cvxpy_owa_svm, owa_value
@@ -119,14 +120,22 @@ def test_classifier_of_general_weights_stays_what_it_is():
     assert proof.objective == pytest.approx(0.5 * w @ w + owa_value(deviations, costs.ascending))
 
 
-def test_no_bound_for_general_weights_with_sample_weights():
-    # Sets between the prefixes can be tighter than the prefixes: nothing is claimed.
+def test_bounds_for_general_weights_with_sample_weights():
+    # Sets between the prefixes can be tighter than the prefixes: no more than these is claimed.
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(8, 2)), np.tile([1.0, -1.0], 4)
-    proof = certificate(
-        X, y, "quadratic", 1.0, rng.random(8), 0.0, alpha=0.8, sample_weight=1.0 + rng.random(8)
+    mass = 1.0 + rng.random(8)
+    costs = RankCosts(8, "quadratic", 0.8, 1.0, mass)
+    best = solve(OWAProblem(y, costs, features=X), mip_gap=1e-6)
+    assert best.status == "optimal"
+    for _ in range(200):
+        dual = rng.exponential(size=8) * rng.choice([0.1, 1.0, 3.0])
+        proof = certificate(X, y, "quadratic", 1.0, dual, 0.0, alpha=0.8, sample_weight=mass)
+        assert 0.0 <= proof.lower_bound <= best.objective
+    own = certificate(
+        X, y, "quadratic", 1.0, best.dual, best.intercept, alpha=0.8, sample_weight=mass
     )
-    assert proof.lower_bound == pytest.approx(0.0, abs=1e-9)
+    assert own.lower_bound > 0.5 * best.objective
 
 
 @settings(max_examples=80)
