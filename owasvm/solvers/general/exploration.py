@@ -67,8 +67,9 @@ def explore(search: Search, n_trails: int) -> Iterator[None]:
             start = improve_intercept(search.problem, classifier, number_tried)
             search.accept(descend_to_end(search, start))
         yield
+        gained = relative_gap(before.objective, search.incumbent.objective)
         gap = relative_gap(before.objective, search.bound)
-        if search.incumbent is before and gap <= tuning.little_to_gain:
+        if gained <= tuning.worth * gap and gap <= tuning.little_to_gain:
             break
 
 
@@ -144,7 +145,8 @@ class Explorer:
         A better place is taken at once. Samples matter by their coefficient and by what they pay.
         """
         tuning = self._tuning
-        for _ in range(n_trials):
+        # The farther those explored are from all, the less there is to gain among them.
+        for _ in range(int(n_trials / self._share)):
             if self._clock.expired:
                 break
             matters = np.maximum(place.slack, 0.0) * place.own + np.abs(place.coef)
@@ -213,7 +215,7 @@ class Explorer:
 
     def _train(self, place: Place, own: FloatArray, accuracy: float) -> Place:
         coef, residual = place.coef.copy(), place.residual.copy()
-        most = self._tuning.max_exchanges * self._y.size
+        most = int(self._tuning.max_exchanges * self._y.size / self._share)
         intercept = retrain(self._gram, self._y, own, coef, residual, accuracy, most)
         return self._rank(Place(coef, residual, intercept, np.inf, own, own))
 
