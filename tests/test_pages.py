@@ -16,6 +16,7 @@ BLOCK = re.compile(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", re.DOTALL)
 # Pages, and packages of an extra that their code needs.
 PAGES = {
     "README.md": [],
+    "docs/index.md": [],
     "docs/user-guide.md": [],
     "docs/robust.md": [],
     "docs/onnx.md": ["skl2onnx", "onnxruntime"],

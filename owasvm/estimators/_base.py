@@ -137,8 +137,8 @@ class BaseOWAClassifier(ClassifierMixin, SavedState, metaclass=ABCMeta):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights. A whole number equals that many copies of the sample, zero equals
-            its absence. Not possible with `weights` given as an array, which fixes the number
+            Sample weights, fractions included. A whole number equals that many copies of the
+            sample, zero equals its absence. Not possible with `weights` given as an array, which fixes the number
             of ranks.
 
         Returns

@@ -168,7 +168,7 @@ class LinearOWASVC(ExactOWAClassifier):
     memory; labels and sample weights may be lazy as well. The data stay where they are: a step
     makes two passes over the partitions and brings back vectors of length n_samples and systems
     of the size of the features; ``deviations_`` and ``sample_costs_`` are such vectors, arrays of
-    numpy in the order of the rows. Weights that fall need ``solver="dca"`` then. ``predict`` and
+    numpy in the order of the rows. Weights that fall are left to ``"dca"`` then. ``predict`` and
     ``decision_function`` of Dask collections are lazy Dask arrays.
 
     References

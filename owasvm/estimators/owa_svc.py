@@ -188,8 +188,8 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     then stays at `cache_size`, a few vectors of length n_samples and a working block, and the time
     grows at least with n_samples^2. Kernels of which only all values tell whether they are
     positive semi-definite (a callable, ``"sigmoid"``, ``"poly"`` with a negative `coef0`) have
-    their Gram matrix formed all the same, as long as the machine can hold it; weights that fall
-    somewhere need it within `cache_size`. For linear models with many samples use
+    their Gram matrix formed all the same, as long as the machine can hold it. Weights that fall
+    somewhere are left to ``"dca"`` beyond `cache_size`. For linear models with many samples use
     :class:`LinearOWASVC`. On a `device` too small for the Gram matrix the values of a Gaussian
     kernel are computed anew for every product; `cache_size` does not count there.
 
