@@ -138,8 +138,8 @@ class BaseOWAClassifier(ClassifierMixin, SavedState, metaclass=ABCMeta):
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, fractions included. A whole number equals that many copies of the
-            sample, zero equals its absence. Not possible with `weights` given as an array, which fixes the number
-            of ranks.
+            sample, zero equals its absence. Not possible with `weights` given as an array, which
+            fixes the number of ranks.
 
         Returns
         -------
