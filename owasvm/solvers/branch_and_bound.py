@@ -14,6 +14,7 @@ from owasvm.solvers.general.assignments import has_few_assignments, has_shares
 from owasvm.solvers.general.choice import choose_relaxation
 from owasvm.solvers.general.coordinates import CoordinateBranching
 from owasvm.solvers.general.descent import descend_to_end, find_starts, shake
+from owasvm.solvers.general.enumeration import Enumeration, can_enumerate
 from owasvm.solvers.general.exploration import explore
 from owasvm.solvers.general.orders import OrderBranching
 from owasvm.solvers.general.positions import PositionBranching
@@ -33,7 +34,8 @@ class Options:
     Parameters
     ----------
     max_nodes : int, default=1000
-        Nodes of the search trees at most.
+        Nodes of the search trees at most. Where up to 64 samples pay costs that never rise, as
+        with trimmed weights, a thousand nodes are counted as one.
     """
 
     max_nodes: int = 1000
@@ -91,7 +93,7 @@ def _bound_root(search: Search) -> Iterator[None]:
 
 
 #: A tree, and how many nodes it may take before the next one has its turn.
-Turn = tuple[Tree[Any], int | None]
+Turn = tuple[Tree[Any] | Enumeration, int | None]
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,9 @@ def _share_tree(search: Search) -> Tree[Any]:
 
 
 def _split_shares(search: Search) -> Iterator[Turn]:
+    if can_enumerate(search):
+        # Half of all nodes: where they do not suffice, best bounds first prove more.
+        yield Enumeration(search), max(search.settings.options.max_nodes // 2, 1)
     yield _share_tree(search), None
 
 
