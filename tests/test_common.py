@@ -15,6 +15,7 @@ ESTIMATORS = [
     LinearOWASVC(loss="squared_hinge"),
     OWASVC(ranks="class"),
     LinearOWASVC(ranks="class"),
+    LinearOWASVC(loss="squared_hinge", ranks="class"),
     TwoStepOWASVC(ranks="class"),
     OWASVCCV(Cs=2, cv=2),
     LinearOWASVCCV(Cs=[0.1, 1.0], cv=2),

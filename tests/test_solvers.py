@@ -195,18 +195,20 @@ def test_dual_point_is_feasible_and_optimal():
     assert solution.dual @ deviations == pytest.approx(loss, rel=1e-9)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("n_samples", [40, 200])
-def test_small_problems_are_polished_within_a_fifth_of_their_steps(n_samples):
+def test_small_problems_are_polished_within_few_more_steps(n_samples, loss):
     X, y = noisy_data(n_samples, 3)
     gaps = []
     for family, alpha in FAMILIES:
-        problem = OWAProblem(y, RankCosts(n_samples, family, alpha, 1.0), features=X)
+        costs = RankCosts(n_samples, family, alpha, 1.0)
+        problem = OWAProblem(y, costs, features=X, loss=loss)
         polished = newton.solve(problem, Settings())
         plain = newton.solve(problem, Settings(), replace(DEFAULT, polish_samples=0))
-        assert polished.n_iter <= 1.25 * plain.n_iter + 1, family
+        assert polished.n_iter <= plain.n_iter + max(0.25 * plain.n_iter, 5), family
         assert polished.gap <= plain.gap, family
         gaps.append(polished.gap)
-    assert np.median(gaps) < 1e-9
+    assert np.median(gaps) < 1e-10
 
 
 def test_dense_sparse_and_gram_agree():

@@ -179,8 +179,8 @@ class StoppingRule:
         finished = self._self_proven and best.computed_gap <= self._polished_below
         # Where w = 0 is best, coefficients that prove it take some steps more.
         self._is_polished = (finished or not self._polish) and not best.is_worse_than_nothing
-        share = self._task.tuning.polish_share
-        self._last_step = n_iter + max(int(share * n_iter), 1)
+        tuning = self._task.tuning
+        self._last_step = n_iter + max(int(tuning.polish_share * n_iter), tuning.polish_steps)
 
     def _consider(
         self,

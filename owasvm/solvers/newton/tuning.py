@@ -80,9 +80,12 @@ class Tuning:
     converged_share: float = 0.01
     # Up to so many samples problems are solved on to rounding level: most often a handful of
     # cheap steps buy decision values, not only objectives, that agree with those of any other
-    # exact solution (0, +84 %: beyond, it costs too much), with this share of the steps so far.
+    # exact solution (0, +84 %: beyond, it costs too much), with this share of the steps so far,
+    # and at least so many: a smooth loss may take eight steps to its tolerance, and three or four
+    # more (+1 % of the time of small fits).
     polish_samples: int = 256
     polish_share: float = 0.25
+    polish_steps: int = 5
     # Certificates that only rounding keeps from the tolerance, or that do not get better although
     # the estimate says that nothing is left to gain, before the search for a better one ends: a
     # few, for each costs a step and a certificate (0, 0 %).
