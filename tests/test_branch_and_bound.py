@@ -936,6 +936,22 @@ def test_ctrl_c_before_the_first_node_claims_no_more_than_the_minorant(
     assert solution.gap > 1e-4
 
 
+@pytest.mark.parametrize(
+    ("weights", "alpha", "n_searches"), [("quadratic", 0.4, 0), ("trimmed", 0.3, 1)]
+)
+def test_a_search_comes_before_the_tree_only_where_much_can_be_gained(
+    monkeypatch, weights, alpha, n_searches
+):
+    searches = []
+    monkeypatch.setattr(
+        branch_and_bound, "explore", lambda search, _: iter(searches.append(search) or ())
+    )
+    problem = noisy_problem(100, weights, alpha, C=2.0, seed=1)
+    solution = solve(problem, "branch-and-bound", mip_gap=1e-9, options={"max_nodes": 2})
+    assert len(searches) == n_searches
+    assert solution.gap > 1e-9
+
+
 def test_random_state_moves_the_noise_and_nothing_else():
     # Trimming many samples: shaken descents come before the tree.
     problem = noisy_problem(30, "trimmed", 0.3, C=2.0, seed=1)

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from owasvm.problem import OWAProblem
-from owasvm.solution import Solution, Status
+from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers.contract import Settings, Solver
 from owasvm.solvers.general.assignments import has_few_assignments, has_shares
 from owasvm.solvers.general.choice import choose_relaxation
@@ -76,7 +76,10 @@ def _run(search: Search) -> Status:
 
 
 def _bound_root(search: Search) -> Iterator[None]:
-    """Descents, while the minorants get better, and a search; a pause after each."""
+    """Descents, while the minorants get better; a search where much can be gained.
+
+    There is a pause after each.
+    """
     search.minorants.improve()
     search.accept(descend_to_end(search, find_starts(search)[0]))
     yield
@@ -89,7 +92,9 @@ def _bound_root(search: Search) -> Iterator[None]:
             break
         search.accept(descend_to_end(search, start))
         yield
-    yield from explore(search, search.tuning.tree.n_trails)
+    gap = relative_gap(search.incumbent.objective, search.bound)
+    if gap > search.tuning.tree.worth_trails:
+        yield from explore(search, search.tuning.tree.n_trails)
 
 
 #: A tree, and how many nodes it may take before the next one has its turn.

@@ -164,6 +164,9 @@ class TreeTuning:
     n_descents: int = 4
     # Trails of the search for a classifier, as many of each kind as in "dca".
     n_trails: int = 12
+    # Relative gap above which they are followed: below, none of 50 with quadratic and
+    # trigonometric weights found anything, and at a large C one took up to 48 s of 60.
+    worth_trails: float = 0.1
     # Descents from shaken classifiers before a long search with few samples: objectives within
     # 1e-9 [1.00, 1.00].
     n_shakes: int = 60
