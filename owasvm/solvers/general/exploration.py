@@ -39,7 +39,7 @@ def explore(search: Search, n_trails: int) -> Iterator[None]:
 
     A solution of a similar problem comes first. More trails begin with the same ones as fewer, so
     that they end nowhere higher. Where a trail led nowhere and little can be gained, it is the
-    last.
+    last; where next to nothing can be gained there is none.
     """
     if n_trails < 1 or getattr(search.problem.samples, "is_partitioned", False):
         # Samples that are not in memory are not looked at one by one.
@@ -48,6 +48,8 @@ def explore(search: Search, n_trails: int) -> Iterator[None]:
     if known is not None:
         start = evaluate(search.problem, known.dual, known.intercept)
         search.accept(descend_to_end(search, start))
+    if relative_gap(search.incumbent.objective, search.bound) <= tuning.nothing_to_gain:
+        return
     explorer = Explorer(search.problem, search.clock, tuning)
     lowest = np.inf
     for number in range(n_trails):

@@ -54,6 +54,9 @@ class ExplorationTuning:
     # Relative gap up to which one trail in vain is enough: twelve found nothing better than the
     # first descent with quadratic 0.8 and 500 to 2,000 samples.
     little_to_gain: float = 0.1
+    # Relative gap up to which there is no trail: of 109 random problems twelve found more than
+    # 1e-4 once, and with linear models and a large C one takes hundreds of convex fits.
+    nothing_to_gain: float = 0.01
     # Share of the samples with a coefficient that a shake forgets.
     forgotten: tuple[float, float] = (0.02, 0.1)
     # A shaken descent is given up if its first step leaves this multiple of the objective.
