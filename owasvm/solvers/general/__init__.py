@@ -11,6 +11,8 @@
     The bound of a box of coordinates, and how to make it a good one.
 ``coordinates``, ``assignments``, ``ranks``, ``shares``, ``tree``
     What can be branched on, and the search tree.
+``exchange``, ``exploration``, ``enumeration``
+    Classical SVMs by exchanges; short descents from many places; all assignments, counted out.
 ``orders``, ``positions``
     The same as ranks and shares for weighted samples.
 ``tuning``
