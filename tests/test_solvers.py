@@ -335,7 +335,11 @@ def test_verbose_speaks_through_the_logger(caplog):
 def test_refusals():
     X, y = noisy_data(30, 2)
     falling = OWAProblem(y, RankCosts(30, "trimmed", 0.2, 1.0), features=X)
-    assert solve(falling, max_iter=1).solver == "dca"
+    assert solve(falling, max_iter=1).solver == "branch-and-bound"
+    many = OWAProblem(
+        np.tile(y, 2), RankCosts(60, "trimmed", 0.2, 1.0), features=np.tile(X, (2, 1))
+    )
+    assert solve(many, max_iter=1).solver == "dca"
     with pytest.raises(ValueError, match="non-decreasing"):
         solve(falling, "newton")
     convex = OWAProblem(y, RankCosts(30, "basic", 0.6, 1.0), features=X)
