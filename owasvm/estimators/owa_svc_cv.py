@@ -31,9 +31,10 @@ def _shared(classifier: type[ExactOWAClassifier]) -> dict[str, list[Any]]:
 class OWASVCCV(OWAClassifierCV):
     """:class:`OWASVC` with C, alpha, gamma and weights chosen by cross-validation.
 
-    The same scores as ``GridSearchCV(OWASVC(...), ...)`` on the same folds, for a fraction of the
-    work: all folds take their kernel values from one Gram matrix per width, and every problem
-    starts from the solution for the C before.
+    The scores of ``GridSearchCV(OWASVC(...), ...)`` on the same folds, up to samples so close to
+    the boundary that `tol` leaves their side open, in about a third of the time: all folds take
+    their kernel values from one Gram matrix per width, and every problem starts from the solution
+    for the C before.
 
     Parameters
     ----------
@@ -201,8 +202,9 @@ class OWASVCCV(OWAClassifierCV):
 class LinearOWASVCCV(OWAClassifierCV):
     """:class:`LinearOWASVC` with C, alpha and weights chosen by cross-validation.
 
-    The same scores as ``GridSearchCV(LinearOWASVC(...), ...)`` on the same folds, for a fraction
-    of the work: every problem starts from the solution for the C before.
+    The scores of ``GridSearchCV(LinearOWASVC(...), ...)`` on the same folds, up to samples so
+    close to the boundary that `tol` leaves their side open, in about half of the time: every
+    problem starts from the solution for the C before.
 
     Parameters
     ----------
