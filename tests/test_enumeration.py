@@ -98,6 +98,16 @@ def test_auto_proves_trimmed_weights_of_few_samples():
     assert clf.status_ == "optimal"
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_auto_tries_no_proof_that_takes_long(weighted):
+    X, y = noisy(40, 2, 3)
+    mass = 1.0 + np.arange(40) % 3 if weighted else None
+    families = [("olympic", 0.6)] + ([("trimmed", 0.1)] if weighted else [])
+    for weights, alpha in families:
+        problem = OWAProblem(y, RankCosts(40, weights, alpha, 10.0, mass), features=X)
+        assert solve(problem).solver == "dca"
+
+
 def test_whoever_watches_may_stop_it():
     X, y = noisy(60, 2, 0)
     problem = OWAProblem(y, RankCosts(60, "trimmed", 0.3, 0.01), features=X)

@@ -10,6 +10,7 @@ import numpy as np
 from owasvm.grouping import GroupedCosts
 from owasvm.problem import OWAProblem
 from owasvm.samples import OnDemandSamples
+from owasvm.solvers.general.rank_split import rising_part
 
 __all__ = ["choose_solver"]
 
@@ -21,10 +22,11 @@ _NODES = 100
 # With few samples nodes cost milliseconds.
 _FEW_SAMPLES = 64
 _NODES_FEW = 1000
-# Weights that end in zeros: with 50 samples all assignments that matter are counted out within
-# seconds unless C is small and many are trimmed; soon beyond, the bound stays near 0 however long
-# the search.
+# Weights that end in zeros, beyond which most proofs fail and take more than a few seconds. Those
+# that never rise are counted out; with sample weights they have a tree, as those that rise have.
 _MOST_TRIMMED = 50
+_MOST_TRIMMED_WEIGHTED = 20
+_MOST_OTHERS = 10
 
 
 def choose_solver(
@@ -72,7 +74,14 @@ def _count_nodes(problem: OWAProblem) -> int:
         return 0
     costs = problem.costs.in_order(np.arange(n_samples))
     if costs[-1] <= 0.0:
-        return _NODES_FEW if n_samples <= _MOST_TRIMMED else 0
+        return _NODES_FEW if n_samples <= _count_samples(problem) else 0
     if n_samples <= _FEW_SAMPLES:
         return _NODES_FEW
     return _NODES if n_samples <= _MOST_SAMPLES else 0
+
+
+def _count_samples(problem: OWAProblem) -> int:
+    """Samples up to which a proof can be expected, for weights that end in zeros."""
+    if rising_part(problem.costs.profile().density).any():
+        return _MOST_OTHERS
+    return _MOST_TRIMMED if problem.costs.sample_weight is None else _MOST_TRIMMED_WEIGHTED
