@@ -759,7 +759,7 @@ def test_intercept_alone(X, family, alpha):
     y = np.where(np.arange(20) % 3 > 0, 1.0, -1.0)
     costs = RankCosts(20, family, alpha)
     at_kinks = [owa_value(np.maximum(0.0, 1.0 - y * b), costs.ascending) for b in (-1.0, 0.0, 1.0)]
-    solution = solve(OWAProblem(y, costs, features=X))
+    solution = solve(OWAProblem(y, costs, features=X), "branch-and-bound")
     assert solution.objective == pytest.approx(min(at_kinks), rel=1e-4)
     assert solution.lower_bound <= min(at_kinks) * (1 + 1e-9)
     assert solution.status is Status.OPTIMAL
