@@ -84,6 +84,17 @@ def _gamma(text: str) -> float | str:
     return text if text in {"scale", "auto"} else not_negative(text)
 
 
+def add_seed_option(parser: argparse.ArgumentParser) -> None:
+    """Where random numbers begin."""
+    parser.add_argument(
+        "--seed",
+        type=seed,
+        default=0,
+        metavar="NUMBER",
+        help="seed of the folds, and of solvers that draw random numbers (default: 0)",
+    )
+
+
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that make the classifier; those not given are None."""
     model = parser.add_argument_group("the model")

@@ -13,10 +13,10 @@ from owasvm.cli._errors import UsageError, check_output, warn
 from owasvm.cli._options import (
     WEIGHTS_MANUAL,
     add_model_options,
+    add_seed_option,
     check_model_options,
     count,
     estimator,
-    seed,
 )
 from owasvm.cli._training import (
     Training,
@@ -71,13 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDS",
         help="folds of the cross-validation, stratified and shuffled; 0 for none (default: 5)",
     )
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        default=0,
-        metavar="NUMBER",
-        help="seed of the folds, and of solvers that draw random numbers (default: 0)",
-    )
+    add_seed_option(parser)
     add_model_options(parser)
     add_reading_options(parser)
 

@@ -12,11 +12,11 @@ from owasvm.cli._errors import UsageError, warn
 from owasvm.cli._options import (
     WEIGHTS_MANUAL,
     add_model_options,
+    add_seed_option,
     check_model_options,
     count,
     estimator,
     names_a_model,
-    seed,
 )
 from owasvm.cli._output import (
     add_output_options,
@@ -82,13 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         help="how many times the folds are drawn (default: 5)",
     )
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        default=0,
-        metavar="NUMBER",
-        help="seed of the folds, and of solvers that draw random numbers (default: 0)",
-    )
+    add_seed_option(parser)
     add_model_options(parser)
     add_reading_options(parser)
 

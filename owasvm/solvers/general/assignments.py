@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from owasvm.certificate import proven_value
 from owasvm.losses import OffsetHinge
 from owasvm.problem import OWAProblem
+from owasvm.samples import Memory, Operator
 from owasvm.solvers import newton
 from owasvm.solvers.general.candidates import Candidate, evaluate
+from owasvm.solvers.general.convex import minimise, start_at
 from owasvm.solvers.general.rank_split import pointwise_minorant, rising_part
 from owasvm.solvers.general.search import Search
 from owasvm.solvers.newton import project_balanced
@@ -99,3 +101,42 @@ def assess(
         intercept = iterate.intercept - operator.intercept_shift(task.y * coef)
         candidates.append(evaluate(problem, coef, intercept))
     return max(bounds), min(candidates, key=lambda one: one.objective)
+
+
+def bound_case(
+    search: Search,
+    loss: OffsetHinge,
+    linear: FloatArray,
+    known: newton.Iterate | None,
+    operator: Operator,
+    memory: Memory,
+    *,
+    exact: bool,
+) -> tuple[float, Candidate, newton.Iterate]:
+    """Bound a node that charges hinges and, by `linear`, tangents of negative ones.
+
+    `known` is the iterate of the node above, to start from.
+    """
+    problem, tuning = search.problem, search.tuning.tree
+    charged = linear if linear.any() else None
+    margin = np.ones(problem.n_samples)
+    task = newton.ConvexTask(operator, problem.y, loss, margin, charged, memory=memory)
+    if known is not None and task.linear is None:
+        start = start_at(task, problem.y * known.w.coef, known.intercept)
+    else:
+        start = newton.cold_start(task)
+    if exact:
+        iterate = minimise(search, task, start, tuning.exact)
+    else:
+        # Costs of many magnitudes can make it slow, and any step gives a valid bound.
+        iterate = minimise(search, task, start, search.accuracy, tuning.steps_to_bound)
+    return *assess(problem, task, loss, iterate), iterate
+
+
+def bound_shares(search: Search, loss: OffsetHinge, known: Candidate) -> tuple[float, Candidate]:
+    """Bound a node that charges hinges alone, from the classifier of the node above."""
+    problem = search.problem
+    margin = np.ones(problem.n_samples)
+    task = newton.ConvexTask(search.operator, problem.y, loss, margin, memory=search.memory)
+    start = start_at(task, known.coef, known.intercept)
+    return assess(problem, task, loss, minimise(search, task, start, search.accuracy))

@@ -23,9 +23,8 @@ from owasvm.losses import OffsetHinge
 from owasvm.profiles import Profile
 from owasvm.samples import Memory
 from owasvm.solvers import newton
-from owasvm.solvers.general.assignments import SAME, assess
+from owasvm.solvers.general.assignments import SAME, bound_case
 from owasvm.solvers.general.candidates import Candidate
-from owasvm.solvers.general.convex import minimise, start_at
 from owasvm.solvers.general.descent import propose
 from owasvm.solvers.general.rank_split import pointwise_minorant, rising_part
 from owasvm.solvers.general.search import Search
@@ -127,7 +126,6 @@ class OrderBranching:
         self, node: OrderNode, placed: float, exact: bool
     ) -> tuple[float, Candidate, newton.Iterate]:
         search = self._search
-        problem, tuning = search.problem, search.tuning.tree
         mass, taken = self._mass, list(node.samples)
         rounding = SAME * self._dearest * mass
         everywhere = np.full(mass.size, placed)
@@ -139,24 +137,8 @@ class OrderBranching:
         linear = np.zeros(mass.size)
         linear[taken] = np.where(node.counted, np.maximum(-charges[taken], 0.0), 0.0)
         loss = OffsetHinge(self._rising_left(placed), offsets)
-        task = newton.ConvexTask(
-            self._operator,
-            problem.y,
-            loss,
-            np.ones(mass.size),
-            linear if linear.any() else None,
-            memory=self._memory,
-        )
-        if node.start is not None and task.linear is None:
-            start = start_at(task, problem.y * node.start.w.coef, node.start.intercept)
-        else:
-            start = newton.cold_start(task)
-        if exact:
-            iterate = minimise(search, task, start, tuning.exact)
-        else:
-            # Costs of many magnitudes can make it slow, and any step gives a valid bound.
-            iterate = minimise(search, task, start, search.accuracy, tuning.steps_to_bound)
-        return *assess(problem, task, loss, iterate), iterate
+        known, operator, memory = node.start, self._operator, self._memory
+        return bound_case(search, loss, linear, known, operator, memory, exact=exact)
 
     def _rising_left(self, placed: float) -> ProfileCosts:
         """The rising part and what is negative behind the places given, a minorant of both."""

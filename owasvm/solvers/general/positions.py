@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 
 from owasvm.costs import costs_by_profile
 from owasvm.losses import OffsetHinge
-from owasvm.solvers import newton
-from owasvm.solvers.general.assignments import SAME, assess, split_shares
+from owasvm.solvers.general.assignments import SAME, bound_shares, split_shares
 from owasvm.solvers.general.candidates import Candidate
-from owasvm.solvers.general.convex import minimise, start_at
 from owasvm.solvers.general.descent import propose
 from owasvm.solvers.general.search import Search
 from owasvm.solvers.general.tree import Node
@@ -145,15 +143,9 @@ class PositionBranching:
 
     def _bound(self, node: PositionNode, charges: FloatArray) -> tuple[float, Candidate]:
         search = self._search
-        problem = search.problem
         # Rounded charges must not exceed what they stand for.
         offsets = np.maximum(charges - SAME * self._dearest * self._mass, 0.0)
         if not offsets.any() and self._rising.total <= 0.0:
             return 0.0, search.incumbent
         loss = OffsetHinge(self._rising, offsets)
-        task = newton.ConvexTask(
-            search.operator, problem.y, loss, np.ones(problem.n_samples), memory=search.memory
-        )
-        start = start_at(task, node.start.coef, node.start.intercept)
-        iterate = minimise(search, task, start, search.accuracy)
-        return assess(problem, task, loss, iterate)
+        return bound_shares(search, loss, node.start)

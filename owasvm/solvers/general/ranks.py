@@ -21,9 +21,8 @@ from owasvm.costs import PlainCosts
 from owasvm.losses import OffsetHinge
 from owasvm.samples import Memory
 from owasvm.solvers import newton
-from owasvm.solvers.general.assignments import assess
+from owasvm.solvers.general.assignments import bound_case
 from owasvm.solvers.general.candidates import Candidate
-from owasvm.solvers.general.convex import minimise, start_at
 from owasvm.solvers.general.descent import propose
 from owasvm.solvers.general.rank_split import pointwise_minorant, rising_part
 from owasvm.solvers.general.search import Search
@@ -100,8 +99,7 @@ class RankBranching:
 
     def _bound(self, node: RankNode, exact: bool) -> tuple[float, Candidate, newton.Iterate]:
         search = self._search
-        problem, tuning = search.problem, search.tuning.tree
-        n_samples = problem.n_samples
+        n_samples = search.problem.n_samples
         left = self._falling[len(node.samples) :]
         offsets = np.full(n_samples, max(float(left.min()), 0.0) if left.size else 0.0)
         linear = np.zeros(n_samples)
@@ -113,21 +111,5 @@ class RankBranching:
         charged[n_samples - negative.size :] += negative
         minorant = pointwise_minorant(np.maximum(charged, 0.0))
         loss = OffsetHinge(PlainCosts(minorant), offsets)
-        task = newton.ConvexTask(
-            self._operator,
-            problem.y,
-            loss,
-            np.ones(n_samples),
-            linear if linear.any() else None,
-            memory=self._memory,
-        )
-        if node.start is not None and task.linear is None:
-            start = start_at(task, problem.y * node.start.w.coef, node.start.intercept)
-        else:
-            start = newton.cold_start(task)
-        if exact:
-            iterate = minimise(search, task, start, tuning.exact)
-        else:
-            # Costs of many magnitudes can make it slow, and any step gives a valid bound.
-            iterate = minimise(search, task, start, search.accuracy, tuning.steps_to_bound)
-        return *assess(problem, task, loss, iterate), iterate
+        known, operator, memory = node.start, self._operator, self._memory
+        return bound_case(search, loss, linear, known, operator, memory, exact=exact)

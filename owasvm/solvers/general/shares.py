@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 
 from owasvm.costs import PlainCosts
 from owasvm.losses import OffsetHinge
-from owasvm.solvers import newton
-from owasvm.solvers.general.assignments import SAME, assess, falling_values
+from owasvm.solvers.general.assignments import SAME, bound_shares, falling_values
 from owasvm.solvers.general.candidates import Candidate
-from owasvm.solvers.general.convex import minimise, start_at
 from owasvm.solvers.general.descent import propose
 from owasvm.solvers.general.rank_split import rising_part
 from owasvm.solvers.general.search import Search
@@ -100,14 +98,8 @@ class ShareBranching:
 
     def _bound(self, node: ShareNode) -> tuple[float, Candidate]:
         search = self._search
-        problem = search.problem
         offsets = self._charges[node.lowest]
         if not offsets.any() and self._rising[-1] <= 0.0:
             return 0.0, search.incumbent
         loss = OffsetHinge(PlainCosts(self._rising), offsets)
-        task = newton.ConvexTask(
-            search.operator, problem.y, loss, np.ones(problem.n_samples), memory=search.memory
-        )
-        start = start_at(task, node.start.coef, node.start.intercept)
-        iterate = minimise(search, task, start, search.accuracy)
-        return assess(problem, task, loss, iterate)
+        return bound_shares(search, loss, node.start)
