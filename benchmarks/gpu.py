@@ -52,6 +52,7 @@ CASES = {
     "4k": Case(4_000),
     "16k": Case(16_000),
     "50k": Case(50_000),
+    "16k-steep": Case(16_000, alpha=0.2),
     "50k-C100": Case(50_000, C=100.0),
     "50k-steep": Case(50_000, alpha=0.2),
     "100k": Case(100_000),
@@ -181,6 +182,9 @@ def run_alone(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     stopwatch.watch(module.DeviceOperator, "newton_step")
     stopwatch.watch(module.DeviceOperator, "_iterate")
     stopwatch.watch(module.DeviceOperator, "vector")
+    stopwatch.watch(module.DeviceOperator, "lift")
+    stopwatch.watch(module._DeviceFactor, "solve_half")
+    stopwatch.watch(module._DeviceFactor, "solve_rest")
     found = run(case, arguments)
     cuda = arguments.device.startswith("cuda")
     gpu = torch.cuda.get_device_name(arguments.device) if cuda else "none"

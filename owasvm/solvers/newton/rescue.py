@@ -69,7 +69,7 @@ class Rescue:
         self._limit = np.inf
         operator, n_samples = task.operator, problem.n_samples
         self._width = operator.n_columns
-        if problem.loss != "hinge" or n_samples * _MOST_LEVELS > _MAX_PAIRS:
+        if problem.loss != "hinge" or n_samples * _FIRST_LEVELS > _MAX_PAIRS:
             return
         if self._width is not None and self._width <= n_samples:
             width = self._width + 2.0 * _FIRST_LEVELS
