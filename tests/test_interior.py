@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from owasvm.costs import PlainCosts, RankCosts
 from owasvm.losses import RankedHinge
 from owasvm.problem import OWAProblem
 from owasvm.samples import GramSamples
+from owasvm.samples.device import Place
 from owasvm.samples.low_rank import factorise
 from owasvm.solution import Status
 from owasvm.solvers import newton
@@ -117,6 +119,23 @@ def test_few_levels_are_solved_as_what_they_are():
     point = minimise(system, y, None, stairs, 1e-9, Clock.start(Settings()))
     value = point.dual.sum() - 0.5 * (y * point.dual) @ levelled.samples.scores(y * point.dual)
     assert value == pytest.approx(known.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("like", [np.zeros(1), array_api_strict.zeros(1)], ids=["numpy", "strict"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_on_a_device_step_as_compiled_ones_do(like, weighted):
+    X, y = _draw(7, n_samples=50)
+    mass = np.random.default_rng(7).uniform(0.5, 2.0, size=y.size) if weighted else None
+    costs = RankCosts(y.size, "basic", 0.3, C=5.0, sample_weight=mass)
+    stairs = choose_groups(costs, np.linspace(2.0, -1.0, y.size), np.inf, y.size)
+    operator = GramSamples(_gram(X), definite=True).operator()
+    found = [
+        minimise(KernelSystem(operator, y), y, mass, stairs, 1e-9, Clock.start(Settings()), place)
+        for place in (None, Place(like))
+    ]
+    assert found[0].n_iter == found[1].n_iter > 5
+    np.testing.assert_allclose(found[1].dual, found[0].dual, atol=1e-8 * costs.total)
+    np.testing.assert_allclose(found[1].slack, found[0].slack, atol=1e-8)
 
 
 def test_numbers_that_break_down_leave_the_last_good_point():

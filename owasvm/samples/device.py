@@ -539,7 +539,7 @@ class DeviceOperator(KernelOperator):
     def __init__(self, samples: DeviceSamples, *, centred: bool = True) -> None:
         super().__init__(samples, centred=centred)
         self._values = samples.values
-        self._place = samples.values.place
+        self.place = self._place = samples.values.place
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples = active.samples

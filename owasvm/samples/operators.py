@@ -24,13 +24,16 @@ where the ridge :math:`\rho` is 1 / penalty. With :math:`h = r + B^T z` this is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from owasvm.samples._newton_kernels import centre
+
+if TYPE_CHECKING:
+    from owasvm.samples.device import Place
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -142,11 +145,12 @@ class Operator(Protocol):
     """What the Newton solver asks of the data.
 
     Where reading the data is dear, an operator likes to know early what it will be asked: it then
-    has ``foresees = True``.
+    has ``foresees = True``. ``place`` is the device that it computes on, None for this machine.
     """
 
     n_samples: int
     foresees: bool
+    place: Place | None
 
     def mean_diagonal(self) -> float:
         """Mean of ``|phi(x_i)|^2``, the scale of the curvature of ``1/2 |w|^2``."""
@@ -193,6 +197,7 @@ class PlainOperator:
     """What operators have in common that offer no more than they must."""
 
     foresees = False
+    place: Place | None = None
 
     def foresee(self, active: ActiveSet) -> None:
         """Nothing to prepare."""

@@ -27,25 +27,20 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.solvers.clock import Clock
-from owasvm.solvers.interior._pairs import (
-    aim,
-    aim_centre,
-    expand,
-    gap_after,
-    gather,
-    move,
-    weigh,
-)
 from owasvm.solvers.interior.groups import Staircase, choose_groups
+from owasvm.solvers.interior.pairs import ArrayPairs, CompiledPairs, Pairs, PairStart
 from owasvm.solvers.interior.systems import FeatureSystem, KernelSystem, Move, System
 
+if TYPE_CHECKING:
+    from owasvm.samples.device import Place
+
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 __all__ = [
     "FeatureSystem",
@@ -103,48 +98,41 @@ class Point:
 
 
 class _State:
-    """All variables of the method, and the scratch arrays of its steps."""
+    """All variables of the method."""
 
-    def __init__(self, stairs: Staircase, mass: FloatArray, y: FloatArray) -> None:
-        n_samples, n_levels = y.size, stairs.jump.size
-        self.jump, self.reach, self.mass, self.y = stairs.jump, stairs.reach, mass, y
-        self.spans = stairs.spans
+    def __init__(
+        self, stairs: Staircase, mass: FloatArray, y: FloatArray, place: Place | None
+    ) -> None:
+        n_levels = stairs.jump.size
+        self.y = y
         levels = np.arange(n_levels)
-        met = (self.spans[:, :1] <= levels) & (levels < self.spans[:, 1:])
-        self.n_pairs = int(np.count_nonzero(met))
+        met = (stairs.spans[:, :1] <= levels) & (levels < stairs.spans[:, 1:])
+        n_pairs = int(np.count_nonzero(met))
+        self.n_products = 2 * n_pairs + n_levels
         filled = _FIRST_SHARE * stairs.reach / (mass @ met)
-        self.share = np.where(met, np.outer(mass, stairs.jump * filled), 0.0)
-        rest = np.where(met, np.outer(mass, stairs.jump) - self.share, np.inf)
-        barrier = 0.5 * float(np.sum(self.share * (1.0 - filled))) / self.n_pairs
+        share = np.where(met, np.outer(mass, stairs.jump * filled), 0.0)
+        rest = np.where(met, np.outer(mass, stairs.jump) - share, np.inf)
+        barrier = 0.5 * float(np.sum(share * (1.0 - filled))) / n_pairs
         typical = float(mass.mean())
         pushed = barrier / (typical * stairs.jump) * (1.0 / (1.0 - filled) - 1.0 / filled)
         self.level = 1.0 - np.clip(pushed, -2.0, 0.9)
-        self.slack = np.ones(n_samples)
+        self.slack = np.ones(y.size)
         self.intercept = 0.0
-        self.above = barrier / rest
-        self.below = np.divide(barrier, self.share, out=np.zeros_like(self.share), where=met)
-        lacking = (self.slack[:, np.newaxis] - self.level) - (self.above - self.below)
-        self.above += np.maximum(lacking, 0.0)
-        self.below += np.maximum(-lacking, 0.0)
-        self.dual = self.share.sum(axis=1)
-        self.used = self.share.sum(axis=0)
-        self.bound = stairs.jump * stairs.reach - self.used
-        shape = (n_samples, n_levels)
-        self.weight, self.offset = np.zeros(shape), np.empty(shape)
-        self.inverses = np.empty((4, *shape))
-        self.wanted_below, self.wanted_above = np.empty(shape), np.empty(shape)
-        self.steps = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
-        self.spare_steps = (np.empty(shape), np.empty(shape), np.empty(shape))
-
-    @property
-    def pairs(
-        self,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
-        return self.share, self.below, self.above, self.jump, self.mass, self.spans
-
-    @property
-    def n_products(self) -> int:
-        return 2 * self.n_pairs + self.level.size
+        above = barrier / rest
+        below = np.divide(barrier, share, out=np.zeros_like(share), where=met)
+        lacking = (self.slack[:, np.newaxis] - self.level) - (above - below)
+        above += np.maximum(lacking, 0.0)
+        below += np.maximum(-lacking, 0.0)
+        self.dual = share.sum(axis=1)
+        self.used = share.sum(axis=0)
+        self.limit = stairs.jump * stairs.reach
+        self.bound = self.limit - self.used
+        start = PairStart(share, below, above, stairs.jump, mass, stairs.spans)
+        self.pairs: Pairs
+        if place is not None and n_pairs == met.size:
+            self.pairs = ArrayPairs(start, place)
+        else:
+            self.pairs = CompiledPairs(start)
 
 
 def minimise(
@@ -154,14 +142,17 @@ def minimise(
     stairs: Staircase,
     accuracy: float,
     clock: Clock,
+    place: Place | None = None,
 ) -> Point:
-    """Minimise the levelled problem until its relative gap is below `accuracy`."""
-    state = _State(stairs, np.ones(y.size) if mass is None else mass, y)
-    by_sample, by_level = np.empty(y.size), np.empty(stairs.jump.size)
+    """Minimise the levelled problem until its relative gap is below `accuracy`.
+
+    `place` is the device to keep the pairs on.
+    """
+    state = _State(stairs, np.ones(y.size) if mass is None else mass, y, place)
     best = Point(state.dual.copy(), system.w.copy(), 0.0, state.slack.copy(), np.inf, 0)
     with np.errstate(all="ignore"):
         for n_iter in range(_MAX_ITERATIONS):
-            gap = weigh(*state.pairs, state.inverses, state.weight, by_sample, by_level)
+            gap, weight, by_sample, by_level = state.pairs.weigh()
             gap += float(state.level @ state.bound)
             distance = system.begin(state.dual)
             value = float(state.dual.sum()) - 0.5 * distance
@@ -179,7 +170,7 @@ def minimise(
                 )
             if error <= accuracy or clock.expired:
                 break
-            system.factorise(state.weight, by_sample, by_level + state.bound / state.level)
+            system.factorise(weight, by_sample, by_level + state.bound / state.level)
             if not _iterate(state, system, gap / state.n_products):
                 break
         return replace(best, coef=system.coefficients(best.coef, best.dual))
@@ -187,36 +178,33 @@ def minimise(
 
 def _iterate(state: _State, system: System, barrier: float) -> bool:
     """One predictor, one corrector, some corrections of centrality; False where all break down."""
-    lacking = state.jump * state.reach - state.used - state.bound
+    pairs = state.pairs
+    lacking = state.limit - state.used - state.bound
     wanted_bound = -state.level * state.bound
-    for steps in state.steps:
-        steps[:] = 0.0
-    aim(0.0, *state.pairs, *state.steps, state.wanted_below, state.wanted_above)
+    pairs.aim(0.0, corrects=False)
     direction, bound_step, longest = _solve(state, system, wanted_bound, lacking)
-    reached = gap_after(longest, *state.pairs, *state.steps) + float(
+    reached = pairs.gap_after(longest) + float(
         (state.level + longest * direction.level) @ (state.bound + longest * bound_step)
     )
     centring = (reached / (barrier * state.n_products)) ** 3
     centring = min(max(centring, 1e-6), _MOST_CENTRING)
     target = centring * barrier
     wanted_bound = target - state.level * state.bound - direction.level * bound_step
-    aim(target, *state.pairs, *state.steps, state.wanted_below, state.wanted_above)
+    pairs.aim(target, corrects=True)
     direction, bound_step, longest = _solve(state, system, wanted_bound, lacking)
     for _ in range(_MAX_CORRECTIONS):
         if longest >= _LONG_STEP:
             break
         further = min(1.0, longest + 0.3)
-        aim_centre(
-            target, further, *state.pairs, *state.steps, state.wanted_below, state.wanted_above
-        )
+        pairs.aim_centre(target, further)
         product = (state.level + further * direction.level) * (state.bound + further * bound_step)
         corrected = wanted_bound + np.maximum(
             np.clip(product, 0.1 * target, 10.0 * target) - product, -10.0 * target
         )
-        state.steps, state.spare_steps = state.spare_steps, state.steps
+        pairs.exchange()
         attempt, attempt_bound, attempt_longest = _solve(state, system, corrected, lacking)
         if not attempt_longest > longest:
-            state.steps, state.spare_steps = state.spare_steps, state.steps
+            pairs.exchange()
             break
         enough = attempt_longest >= longest + _GAIN
         direction, bound_step, longest = attempt, attempt_bound, attempt_longest
@@ -231,8 +219,7 @@ def _iterate(state: _State, system: System, barrier: float) -> bool:
     state.slack += step * direction.slack
     state.intercept += step * direction.intercept
     system.advance(step, direction)
-    share, below, above, *_ = state.pairs
-    move(step, state.spans, share, below, above, *state.steps, state.dual, state.used)
+    state.dual, state.used = pairs.move(step)
     return True
 
 
@@ -240,24 +227,10 @@ def _solve(
     state: _State, system: System, wanted_bound: FloatArray, lacking: FloatArray
 ) -> tuple[Move, FloatArray, float]:
     """The direction for the wanted changes, the step of the bounds, and the longest step."""
-    by_sample, by_level = np.empty(state.y.size), np.empty(state.level.size)
-    arguments = (state.wanted_below, state.wanted_above)
-    weights = (state.inverses, state.weight, state.offset)
-    gather(state.spans, *arguments, *weights, by_sample, by_level)
-    by_level += wanted_bound / state.level - lacking
+    by_sample, by_level = state.pairs.gather()
+    by_level = by_level + wanted_bound / state.level - lacking
     found = system.solve(by_sample, by_level)
-    blocking = expand(
-        state.spans,
-        found.slack,
-        found.level,
-        *arguments,
-        state.below,
-        state.above,
-        state.inverses,
-        state.weight,
-        state.offset,
-        *state.steps,
-    )
+    blocking = state.pairs.expand(found.slack, found.level)
     bound_step = (wanted_bound - state.bound * found.level) / state.level
     blocking = max(
         blocking,

@@ -41,6 +41,11 @@ _FINER = 0.3
 # Where more levels than these would be needed Newton steps finish what few levels have begun.
 _MOST_LEVELS = 64
 _MOST_LEVELS_SHARE = 0.15
+# Levels that lose more than the tolerance allows are still worth it after many steps when they
+# lose this share of the gap there is; on a device, where iterations are cheap, a smaller one is
+# enough at any time (in memory that made as many fits slower as faster).
+_MUCH = 0.1
+_LITTLE = 0.02
 # Levels to expect, at least.
 _FIRST_LEVELS = 24
 
@@ -67,6 +72,7 @@ class Rescue:
         self._is_coarse = False
         self._best_gaps = [np.inf]
         self._limit = np.inf
+        self._latest = task.tuning.rescue_steps
         operator, n_samples = task.operator, problem.n_samples
         self._width = operator.n_columns
         if problem.loss != "hinge" or n_samples * _FIRST_LEVELS > _MAX_PAIRS:
@@ -93,7 +99,7 @@ class Rescue:
             )
             self._seen = iterate.n_iter
         tuning = self._task.tuning
-        patience, latest = tuning.rescue_share, tuning.rescue_steps
+        patience, latest = tuning.rescue_share, self._latest
         nearly = iterate.gap <= tuning.nearly_done * self._tol * max(1.0, abs(iterate.objective))
         if nearly or self._is_coarse:
             patience *= tuning.more_patience
@@ -104,10 +110,14 @@ class Rescue:
             return False
         if not late and self._best_gaps[-1] < _PROGRESS * self._best_gaps[2 * self._seen // 3]:
             return False
-        if not (late or nearly or self._is_coarse):
+        if late or not (nearly or self._is_coarse):
             stairs, allowed = self._choose_levels(iterate.slack, iterate.objective, _LEVEL_SHARE)
-            self._is_coarse = stairs.loss > allowed
-            if self._is_coarse:
+            on_device = self._task.operator.place is not None
+            share = _MUCH if late else _LITTLE * on_device
+            if stairs.loss > max(allowed, share * self._best_gaps[-1]):
+                self._is_coarse = True
+                if late:
+                    self._latest *= 2
                 return False
         self._limit = np.inf
         return True
@@ -136,7 +146,15 @@ class Rescue:
             else:
                 system = interior.FeatureSystem(rows, task.y)
             accuracy = max(_ITERATION_SHARE * self._tol, 1e-12)
-            point = interior.minimise(system, task.y, costs.sample_weight, stairs, accuracy, clock)
+            point = interior.minimise(
+                system,
+                task.y,
+                costs.sample_weight,
+                stairs,
+                accuracy,
+                clock,
+                task.operator.place,
+            )
             if not np.isfinite(point.gap):
                 return
             logger.debug(
