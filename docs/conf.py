@@ -4,7 +4,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
 
 import owasvm
 
@@ -14,21 +15,26 @@ project_copyright = "owasvm developers"
 version = release = owasvm.__version__
 
 extensions = [
+    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
+    "sphinx_design",
 ]
-exclude_patterns = ["_build", "figures", "results", "generated", "auto_examples/*.ipynb"]
+exclude_patterns = ["_build", "_ext", "_static", "_templates", "figures", "results"]
+exclude_patterns += ["auto_examples/**/*.ipynb", "auto_examples/*.ipynb"]
+templates_path = ["_templates"]
+html_math_renderer = "mathml"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autosummary_generate = False
+toc_object_entries_show_parents = "hide"
+autosummary_generate = True
 numpydoc_show_class_members = False
 
 if find_spec("sphinx_gallery") is not None:
@@ -36,6 +42,8 @@ if find_spec("sphinx_gallery") is not None:
     sphinx_gallery_conf = {
         "examples_dirs": "../examples",
         "gallery_dirs": "auto_examples",
+        "backreferences_dir": "generated/examples",
+        "doc_module": ("owasvm",),
         "download_all_examples": False,
         "show_memory": False,
         "show_signature": False,
@@ -47,14 +55,21 @@ else:
     suppress_warnings = ["toc.not_readable"]
 
 html_theme = "pydata_sphinx_theme"
-html_title = f"owasvm {release}"
+html_title = "owasvm"
 html_show_sourcelink = False
+html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}
 html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "show_prev_next": False,
+    "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# The pages have no subpages, so the left sidebar would be empty.
-html_sidebars = {"**": []}
+# Pages without a section of their own.
+html_sidebars = {"index": []}
