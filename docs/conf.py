@@ -4,8 +4,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
+sys.path.insert(0, str(Path(__file__).resolve().parent / "_ext"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import owasvm
 
@@ -60,6 +60,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navbar_align": "left",
