@@ -7,7 +7,6 @@ VENV ?= .venv
 WORKERS ?= 2
 ARGS ?=
 RESULTS ?= owasvm-results
-SITE ?= docs/_build/html
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -67,10 +66,12 @@ check: test lint types ## test, lint and types
 bench: $(INSTALLED) ## run every benchmark script, one after another
 	set -e; for script in benchmarks/[a-z]*.py; do $(BIN)/python "$$script"; done
 
+# What was read and computed is kept, pages are written anew: none is left over from another build.
 docs: $(INSTALLED_DOCS) ## build the documentation, warnings are errors, and check the built pages
-	$(BIN)/python -m sphinx -W --keep-going -b html docs $(SITE)
-	OWASVM_SITE=$(SITE) $(BIN)/python -m pytest -q tests/test_site.py
-	@echo "The pages:  $(SITE)/index.html"
+	rm -rf docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	OWASVM_SITE=docs/_build/html $(BIN)/python -m pytest -q tests/test_site.py
+	@echo "The pages: docs/_build/html/index.html"
 
 reproduce: $(INSTALLED_EXPERIMENTS) ## repeat the paper's experiments on one dataset, coarse grid, with report
 	$(BIN)/owasvm reproduce --grid coarse --dataset wbc --output $(RESULTS)

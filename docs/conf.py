@@ -4,10 +4,14 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from sphinx.ext.autosummary.generate import find_autosummary_in_files
+
 sys.path.insert(0, str(Path(__file__).resolve().parent / "_ext"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import owasvm
+
+HERE = Path(__file__).resolve().parent
 
 project = "owasvm"
 author = "owasvm developers"
@@ -35,6 +39,14 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"
 autosummary_generate = True
+# Pages of names that are no longer listed would be orphans.
+listed = {
+    entry.name
+    for entry in find_autosummary_in_files([str(HERE / "api.md"), str(HERE / "api-parts.md")])
+}
+for stub in (HERE / "generated").glob("*.rst"):
+    if stub.stem not in listed:
+        stub.unlink()
 numpydoc_show_class_members = False
 
 if find_spec("sphinx_gallery") is not None:
