@@ -56,9 +56,9 @@ def test_a_run_and_its_report(tmp_path, no_report, capsys):
     output = capsys.readouterr()
     assert output.out == f"{tmp_path / 'report' / 'index.html'}\n"
     first, last = output.err.splitlines()
-    # Four values of C; shuffled and inner folds for both, unshuffled ones for l2-SVM_K.
-    assert first == (f"owasvm: 520 fits on wbc (coarse grid); results in {tmp_path}")
-    assert last.startswith("owasvm: 520 fits in ")
+    # Six values of C; shuffled and inner folds for both, unshuffled ones for l2-SVM_K.
+    assert first == (f"owasvm: 780 fits on wbc (coarse grid); results in {tmp_path}")
+    assert last.startswith("owasvm: 780 fits in ")
     assert no_report == [(tmp_path, None)]
     with Store(tmp_path) as store:
         assert set(store.frame()["folds"]) == {"shuffled", "unshuffled", "nested"}
@@ -146,7 +146,7 @@ def test_failures_and_interrupts_have_their_exit_status(tmp_path, capsys, monkey
     monkeypatch.setattr(runner, "_run_serially", interrupted)
     assert reproduce(tmp_path, *options) == 130
     last = capsys.readouterr().err.splitlines()[-1]
-    assert "0 of 240 fits are stored" in last
+    assert "0 of 360 fits are stored" in last
     assert "the same command goes on" in last
 
     def lost(_):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from owasvm.experiments import paper, tables
+from owasvm.experiments.known_points import KNOWN_POINTS
 from owasvm.experiments.protocol import GRIDS
 from owasvm.experiments.report import beyond, comparison
 from owasvm.experiments.report.content import make_tables
@@ -218,15 +219,15 @@ def test_shares_of_the_grid(make_run):
     progress = tables.completeness(tables.load_cells(folder), GRIDS["coarse"])
     assert (progress["share"] == 1.0).all()
     kernel = progress[progress["model"] == "ex-OWA-SVM_K"].iloc[0]
-    # The coarse grid has 4 x 4 x 6 points, the paper's 15 x 15 x 16.
-    assert kernel["done"] == kernel["expected"] == 960
-    assert kernel["paper_share"] == pytest.approx(960 / 36000)
+    # The coarse grid has 6 x 4 x 6 points, the paper's 15 x 15 x 16.
+    assert kernel["done"] == kernel["expected"] == 1440
+    assert kernel["paper_share"] == pytest.approx(1440 / 36000)
 
 
 def test_a_grid_that_was_cut_short(make_run):
     run = make_run("coarse").fill(["wbc"], GRIDS["coarse"].narrow(Cs=[4.0]))
     progress = tables.completeness(tables.load_cells(run.close()), GRIDS["coarse"])
-    assert (progress["share"] == 0.25).all()
+    np.testing.assert_allclose(progress["share"], 1 / 6)
 
 
 def test_cells_outside_the_grid_do_not_count(make_run):
@@ -322,6 +323,43 @@ def test_orders_are_means_over_the_folds(make_run):
     assert frame.loc["german", "step_two_difference"] == pytest.approx(0.0)
 
 
+def test_a_printed_value_is_in_reach_with_a_point_that_is_known_to_reach_it(make_run):
+    point = KNOWN_POINTS["acc", "wbc", "ex-OWA-SVM_K"]
+    run = make_run()
+    run.add_point([40] * 10, model="ex-OWA-SVM_K", **point._asdict())
+    run.add_point([40] * 10, C=2.0)
+    run.add_point([40] * 10, model="l2-SVM_K", width=1.0)
+    loaded = load_run(run.close())
+    frame = loaded.compared["acc", "paper"].set_index("model")
+    assert frame["in_reach"].to_dict() == {
+        "ex-OWA-SVM_K": True,
+        "l2-SVM": False,
+        **dict.fromkeys(["app-OWA-SVM", "ex-OWA-SVM", "l2-SVM_K", "app-OWA-SVM_K"]),
+    }
+    cells = {row[0].value: row[1] for row in make_tables(loaded)["acc-paper-folds"].cells}
+    assert cells["ex-OWA-SVM_K"].marks[0] == "differs"
+    assert cells["l2-SVM"].marks[0] == "outside"
+    # Printed for other folds: no verdict.
+    same = loaded.compared["acc", "same"].set_index("model").loc["l2-SVM_K"]
+    assert same["ours"] == pytest.approx(80.0)
+    assert same["agrees"] is same["in_reach"] is None
+
+
+def test_known_points_leave_out_the_explained_cells_and_cover_the_coarse_grid():
+    for metric in ("acc", "auc"):
+        for dataset in paper.DATASETS:
+            for model in paper.MODELS:
+                key = (metric, dataset, model)
+                assert (key in KNOWN_POINTS) == (key not in paper.EXPLANATIONS)
+    grid = GRIDS["coarse"]
+    for (_, dataset, _), point in KNOWN_POINTS.items():
+        assert {point.C} <= set(paper.C_GRID)
+        if dataset == "wbc":
+            assert point.C in grid.Cs
+            assert point.width in (0.0, *grid.widths)
+            assert (point.quantifier, point.alpha) in (("", 0.0), *grid.weights)
+
+
 # -- beyond the paper -----------------------------------------------------------------------------
 
 
@@ -379,10 +417,10 @@ def test_incomplete_inner_folds_do_not_choose(make_run):
 
 def test_nested_columns(make_run):
     table = make_tables(load_run(nested_run(make_run, n_outer=4)))["nested-acc"]
-    row = table.cells[0]
-    assert [cell.value for cell in row[1:4]] == pytest.approx([98.0, 80.0, -18.0])
-    assert row[2].marks == ("partial",)
-    assert row[5].value == "not run"
+    first, second = table.cells[:2]
+    assert [cell.value for cell in first[1:]] == pytest.approx([98.0, 80.0, -18.0])
+    assert first[2].marks == ("partial",)
+    assert second[2].value == "not run"
 
 
 def test_paired_comparisons(make_run):
@@ -523,8 +561,8 @@ def test_differences_are_listed_with_their_reason(make_run, monkeypatch):
     folder = run.close()
     rows = [[cell.value for cell in row] for row in _differences(folder)]
     acc = {row[1]: row[-1] for row in rows if row[2] == "ACC"}
-    assert acc["l2-SVM"] == "not explained"
-    assert acc["ex-OWA-SVM"].startswith("only 0.42 % of the paper's grid")
+    # The exact model has one point, which is not known to reach the printed value.
+    assert acc == {"l2-SVM": "not explained"}
     monkeypatch.setitem(paper.EXPLANATIONS, ("acc", "wbc", "l2-SVM"), "because")
     rows = [[cell.value for cell in row] for row in _differences(folder)]
     assert rows[0][-1] == "because"

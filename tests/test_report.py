@@ -223,9 +223,10 @@ def test_summary_says_what_was_run(page):
     assert "The coarse grid was run on 2 of the paper's 6 datasets with 6 of its 6 models" in (
         page.text
     )
-    assert "Of the 72 printed accuracy and AUC cells 22 were computed." in page.text
-    assert "Partial grid." in page.text
-    assert "Done of the incomplete grids: IONO l2-SVM 50 %, IONO app-OWA-SVM 50 %," in (
+    assert "A part of the grid." in page.text
+    n_nested = 5 * 10 * (2 * 2 * 6 * 2 + 2 * 6 * 2 + 2 * 2 + 2)
+    assert f"{n_nested:,} of them on inner folds" in page.text
+    assert "Done of the incomplete grids: IONO l2-SVM 33 %, IONO app-OWA-SVM 33 %," in (
         page.text.replace("\N{SCRIPT SMALL L}", "l").replace("\N{NO-BREAK SPACE}", " ")
     )
 
@@ -274,7 +275,7 @@ def test_smallest_run(tmp_path):
 def test_a_run_without_a_complete_point(tmp_path):
     run = SyntheticRun(tmp_path / "run").add_point([40] * 3)
     page = Page(write_report(run.close()).read_text(encoding="utf-8"))
-    assert "Of the 72 printed accuracy and AUC cells 0 were computed." in page.text
+    assert "0 of the 12 accuracy and AUC values that the paper prints for WBC can" in page.text
 
 
 # -- in a browser ---------------------------------------------------------------------------------

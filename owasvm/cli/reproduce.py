@@ -38,7 +38,7 @@ models:
 grids:
   paper   C and sigma in 2^-7 ... 2^7; the quantifiers {", ".join(QUANTIFIERS[:2])},
           {", ".join(QUANTIFIERS[2:])} with alpha {", ".join(f"{alpha:g}" for alpha in ALPHAS)}
-  coarse  a small part of it, a minute or two for wbc
+  coarse  a small part of it, a minute or two for wbc, whose printed values are all within it
   --C, --sigma, --quantifier and --alpha narrow either of them.
 
 examples:

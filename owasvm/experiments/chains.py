@@ -145,11 +145,11 @@ class _Svm(NamedTuple):
 
 
 def _libsvm(fold: Fold, C: float) -> _Svm:
-    begun = time.perf_counter()
+    begun = time.process_time()
     with config_context(assume_finite=True, skip_parameter_validation=True):
         svc = SVC(C=C, kernel="precomputed" if fold.is_kernel else "linear")
         svc.fit(fold.train, fold.y_train)
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     signed_dual = np.zeros(fold.y_train.size)
     signed_dual[svc.support_] = svc.dual_coef_[0]
     return _Svm(
@@ -216,7 +216,7 @@ def _exact(
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     part = _part(quantifier, alpha)
     start = unpack_solution(states.get(part))
-    begun = time.perf_counter()
+    begun = time.process_time()
     costs = RankCosts(fold.y_train.size, quantifier, alpha, C)
     solution = solve(
         fold.problem(costs),
@@ -228,7 +228,7 @@ def _exact(
         # One descent, as the study was planned.
         options={"n_init": 1} if not costs.convex and options.general == "dca" else None,
     )
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     figures = {
         **evaluate(fold.y_test, fold.test_values(solution)),
         **_figures(solution),
@@ -278,10 +278,10 @@ def _two_step(
         order, first_seconds = first["order"].astype(np.int64), first["seconds"]
     part = _part(quantifier, alpha)
     start = unpack_solution(states.get(part))
-    begun = time.perf_counter()
+    begun = time.process_time()
     weights = owa_weights(order.size, quantifier, alpha)
     solution = _second_step(fold, C, weights, order, _SECOND_STEP_TOL, start)
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     owa_problem = fold.problem(RankCosts(order.size, quantifier, alpha, C))
     value, _ = objective_of_dual(owa_problem, solution.dual, solution.intercept)
     figures = {

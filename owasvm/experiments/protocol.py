@@ -172,7 +172,8 @@ def _plain(value: Any) -> str:
     return f"2^{exponent - 1}" if is_power else f"{value:g}"
 
 
-#: The paper's grid, and a small part of it that a laptop runs in a minute or two.
+#: The paper's grid, and a small part of it that a laptop runs in a minute or two, with points at
+#: which all printed values of wbc are reached.
 GRIDS: dict[str, Grid] = {
     "paper": Grid(
         "paper",
@@ -182,7 +183,7 @@ GRIDS: dict[str, Grid] = {
     ),
     "coarse": Grid(
         "coarse",
-        tuple(2.0**exponent for exponent in (-4, -1, 2, 5)),
+        tuple(2.0**exponent for exponent in (-4, -1, 0, 1, 2, 5)),
         tuple(2.0**exponent for exponent in (-1, 1, 3, 5)),
         (
             ("basic", 0.2),

@@ -35,6 +35,7 @@ __all__ = [
     "completeness",
     "grid_of_run",
     "load_cells",
+    "load_counts",
     "load_meta",
     "load_nested",
     "load_orders",
@@ -137,6 +138,21 @@ def load_nested(run_folder: Path) -> pd.DataFrame:
         "FROM cells WHERE folds = 'nested' "
         "GROUP BY dataset, model, width, C, quantifier, alpha, outer_fold "
         "ORDER BY dataset, model, width, C, quantifier, alpha, outer_fold",
+    )
+
+
+def load_counts(run_folder: Path) -> pd.DataFrame:
+    """Count all fits of a run, inner folds too, by dataset, folds, model and set of versions.
+
+    Returns
+    -------
+    counts : DataFrame
+        Columns ``dataset``, ``folds``, ``model``, ``versions`` and ``fits``.
+    """
+    return _read(
+        run_folder,
+        "SELECT dataset, folds, model, versions, COUNT(*) AS fits FROM cells "
+        "GROUP BY dataset, folds, model, versions ORDER BY dataset, folds, model, versions",
     )
 
 

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from owasvm.experiments import paper, tables
+from owasvm.experiments.protocol import FOLDS, N_INNER_FOLDS
 from owasvm.experiments.report import beyond, comparison
+from owasvm.experiments.report.paper_tables import arrange
 from owasvm.experiments.report.run import METRIC_NAMES, Run, label
 from owasvm.experiments.report.symbols import ALPHA
 from owasvm.experiments.report.table import Cell, Column, Table
+from owasvm.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,22 +118,17 @@ def nested_table(run: Run, metric: str, nested: pd.DataFrame) -> Table:
     name = METRIC_NAMES[metric]
     means = nested.groupby(["dataset", "model"])["score"].agg(["mean", "count"])
     frame = run.compared[metric, "same"]
-    rows = []
-    for dataset in run.datasets:
-        row: list[Any] = [label(dataset)]
-        for cell in frame[frame["dataset"] == dataset].to_dict("records"):
-            key = (dataset, cell["model"])
-            if key not in means.index:
-                row += [cell["ours"], "not run", None]
-                continue
-            mean, count = means.loc[key]
-            marks = ("partial",) if count < paper.N_FOLDS else ()
-            row += [cell["ours"], Cell(float(mean), marks), float(mean) - cell["ours"]]
-        rows.append(row)
-    columns = [Column("Data")]
-    for model in paper.MODELS:
-        columns += [Column("grid", "percent", model), Column("nested", "percent", model)]
-        columns.append(Column("diff.", "points", model))
+    blocks: dict[str, list[list[Any]]] = {}
+    for cell in frame.to_dict("records"):
+        block = blocks.setdefault(cell["dataset"], [])
+        key = (cell["dataset"], cell["model"])
+        if key not in means.index:
+            block.append([cell["ours"], "not run", None])
+            continue
+        mean, count = means.loc[key]
+        marks = ("partial",) if count < paper.N_FOLDS else ()
+        block.append([cell["ours"], Cell(float(mean), marks), float(mean) - cell["ours"]])
+    columns, rows = arrange(blocks, {"grid": "percent", "nested": "percent", "diff.": "points"})
     return Table(
         slug=f"nested-{metric}",
         title=f"Nested cross-validation, {name}",
@@ -193,15 +191,21 @@ def paired_table(metric: str, scores: Sequence[pd.DataFrame]) -> Table:
 
 def progress_table(run: Run) -> Table:
     order = {model: rank for rank, model in enumerate(paper.MODELS)}
-    frame = run.progress.assign(
-        _dataset=run.progress["dataset"].map({name: i for i, name in enumerate(run.datasets)}),
-        _model=run.progress["model"].map(order),
-    ).sort_values(["_dataset", "_model", "folds"])
+    frame = require("pandas", "A report").concat([run.progress, _inner_progress(run)])
+    frame = frame.assign(
+        _dataset=frame["dataset"].map({name: i for i, name in enumerate(run.datasets)}),
+        _model=frame["model"].map(order),
+        _folds=frame["folds"].map({name: i for i, name in enumerate(FOLDS)}),
+    ).sort_values(["_dataset", "_model", "_folds"])
     keys = ("model", "folds", "done", "expected", "share", "paper_share")
     return Table(
         slug="progress",
         title="What was run",
-        caption="Fits that are stored, and the share of the run's grid and of the paper's grid.",
+        caption=(
+            "Fits that are stored, and the share of the run's grid and of the paper's grid. "
+            "Nested folds are the inner ones of the nested cross-validation, five in each "
+            "shuffled fold."
+        ),
         columns=[
             Column("Data"),
             Column("Model"),
@@ -219,9 +223,24 @@ def progress_table(run: Run) -> Table:
     )
 
 
+def _inner_progress(run: Run) -> pd.DataFrame:
+    """Progress of the inner folds, in the columns of the other folds."""
+    counts = run.counts[run.counts["folds"] == "nested"]
+    inner = counts.groupby(["dataset", "folds", "model"], as_index=False)["fits"].sum()
+    outer = run.progress[run.progress["folds"] == "shuffled"]
+    frame = inner.merge(outer.drop(columns="folds"), on=["dataset", "model"])
+    per_inner_fold = frame["fits"] / N_INNER_FOLDS
+    return frame.assign(
+        done=frame["fits"],
+        expected=N_INNER_FOLDS * frame["expected"],
+        share=per_inner_fold / frame["expected"],
+        paper_share=frame["paper_share"] * per_inner_fold / frame["done"],
+    )
+
+
 def versions_table(run: Run) -> Table:
     names = sorted({name for versions in run.versions.values() for name in versions})
-    counts = run.cells["versions"].value_counts()
+    counts = run.counts.groupby("versions")["fits"].sum()
     numbers = [number for number in run.versions if counts.get(number, 0) > 0]
     return Table(
         slug="versions",

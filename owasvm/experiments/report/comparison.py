@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from owasvm.experiments import paper
+from owasvm.experiments.known_points import KNOWN_POINTS
 from owasvm.experiments.tables import GRID, PARAMETERS, best_parameters
 from owasvm.extras import require
 
@@ -58,10 +59,14 @@ def compare_with_paper(
         One row for each dataset that was run and each model: ``ours`` and ``paper`` in percent,
         ``difference`` in points, the winning parameters, ``n_ties``, ``convex``, ``gap``,
         ``share`` and ``paper_share`` of the grid, and ``agrees``: within 0.05 points, for exact
-        models not more than 0.05 points below; None where a number is missing.
+        models not more than 0.05 points below. ``in_reach`` tells whether the run could have shown
+        the printed value: it has the paper's whole grid, or a point that is known to reach it, or
+        does reach it. Both are None where a number is missing or was printed for other folds.
     """
     pandas = require("pandas", "A report")
     winners = best_parameters(points, metric).set_index(list(GRID))
+    complete = points[points["n_folds"] >= paper.N_FOLDS]
+    computed = set(complete[[*GRID, *PARAMETERS]].itertuples(index=False, name=None))
     shares = progress.set_index(list(GRID))
     run = set(points["dataset"])
     rows = []
@@ -76,14 +81,22 @@ def compare_with_paper(
                 winner = winners.loc[key]
                 row["ours"] = float(winner[metric])
                 row["difference"] = row["ours"] - row["paper"]
-                row["agrees"] = agrees(model, row["difference"])
+                if row["folds"] == paper.paper_folds(model):
+                    row["agrees"] = agrees(model, row["difference"])
+                    known = KNOWN_POINTS.get((metric, dataset, model))
+                    row["in_reach"] = (
+                        row["agrees"]
+                        or row["paper_share"] >= 1.0
+                        or (known is not None and (*key, *known) in computed)
+                    )
                 for name in (*PARAMETERS, "n_ties", "convex", "gap", "fit_time", "first_time"):
                     row[name] = winner[name]
             rows.append(row)
-    columns = [*GRID, "ours", "paper", "difference", "agrees", *PARAMETERS, "n_ties", "convex"]
-    columns += ["gap", "fit_time", "first_time", "share", "paper_share"]
+    columns = [*GRID, "ours", "paper", "difference", "agrees", "in_reach", *PARAMETERS, "n_ties"]
+    columns += ["convex", "gap", "fit_time", "first_time", "share", "paper_share"]
     frame = pandas.DataFrame(rows, columns=columns)
-    frame["agrees"] = frame["agrees"].astype(object).where(frame["agrees"].notna(), None)
+    for column in ("agrees", "in_reach"):
+        frame[column] = frame[column].astype(object).where(frame[column].notna(), None)
     return frame
 
 

@@ -35,6 +35,7 @@ _LATEX_SPECIALS = {
     ">": "$>$",
     "≤": r"$\le$",
     "†": r"$^{\dagger}$",
+    "°": r"$^{\circ}$",
     "*": r"$^{*}$",
     ALPHA: r"$\alpha$",
     DASH: "--",

@@ -85,8 +85,9 @@ class Gallery:
 
 
 def make_galleries(run: Run) -> list[Gallery]:
-    """Draw all figures of the report."""
-    return [_time_gallery(run), _heat_map_gallery(run), *_refit_galleries(run)]
+    """Draw all figures of the report; times need datasets of two sizes."""
+    several = [_time_gallery(run)] if len(run.datasets) > 1 else []
+    return [*several, _heat_map_gallery(run), *_refit_galleries(run)]
 
 
 def _illustration(slug: str, caption: str, alt: str, draw: Callable[[], Figure]) -> Illustration:

@@ -23,7 +23,7 @@ class Run:
 
     Parameters
     ----------
-    cells, points, progress, orders, inner : DataFrame
+    cells, points, progress, orders, inner, counts : DataFrame
         From :mod:`owasvm.experiments.tables`.
     meta : dict
         Facts about the run as a whole.
@@ -39,6 +39,7 @@ class Run:
     progress: pd.DataFrame
     orders: pd.DataFrame
     inner: pd.DataFrame
+    counts: pd.DataFrame
     meta: dict[str, str]
     versions: dict[int, dict[str, str]]
     compared: dict[tuple[str, str], pd.DataFrame]
@@ -48,6 +49,16 @@ class Run:
         """Datasets that were run, in the order of the paper."""
         run = set(self.points["dataset"])
         return [name for name in paper.DATASETS if name in run]
+
+    @property
+    def n_fits(self) -> int:
+        """All fits of the run."""
+        return int(self.counts["fits"].sum())
+
+    @property
+    def n_inner_fits(self) -> int:
+        """Fits on inner folds of nested cross-validations."""
+        return int(self.counts.loc[self.counts["folds"] == "nested", "fits"].sum())
 
     @property
     def grid(self) -> str:
@@ -67,6 +78,7 @@ def load_run(run_folder: Path) -> Run:
         progress=progress,
         orders=tables.load_orders(run_folder),
         inner=tables.load_nested(run_folder),
+        counts=tables.load_counts(run_folder),
         meta=meta,
         versions=tables.load_versions(run_folder),
         compared={

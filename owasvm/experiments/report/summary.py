@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from owasvm.experiments import paper
 from owasvm.experiments.report import comparison
-from owasvm.experiments.report.run import Run
+from owasvm.experiments.report.run import Run, label
 from owasvm.experiments.report.table import plain
 
 if TYPE_CHECKING:
@@ -43,40 +43,29 @@ class Summary:
         Numbers that stand out.
     sentences : list of str
         What was run and what came out.
-    warning : str
-        Why the numbers cannot be compared with the paper's; empty when they can.
+    note : str
+        What a part of the paper's grid cannot show; empty when all of it is there.
     """
 
     facts: list[Fact]
     sentences: list[str]
-    warning: str
+    note: str
 
 
 def summarise_run(run: Run) -> Summary:
     """Describe a run in words."""
     frames = [run.compared[metric, "paper"] for metric in comparison.METRICS]
-    others, exact = (
-        [frame[frame["model"].map(paper.is_exact) == wanted] for frame in frames]
-        for wanted in (False, True)
-    )
-    n_printed = 2 * len(paper.DATASETS) * len(paper.MODELS)
-    n_computed = sum(int(frame["ours"].notna().sum()) for frame in frames)
-    n_agreeing = _count_agreeing(frames)
+    exact = [frame[frame["model"].map(paper.is_exact)] for frame in frames]
+    n_in_reach, n_agreeing = (_count(frames, column) for column in ("in_reach", "agrees"))
     ratio = _speed_ratio(run)
+    limits = "" if _has_whole_grid(run) else " that this grid can show"
     facts = [
-        Fact(f"{len(run.cells):,}", "fits stored"),
-        Fact(f"{n_agreeing} of {n_computed}", "computed cells agree with the printed ones"),
+        Fact(f"{n_agreeing} of {n_in_reach}", f"printed values{limits} come out, or better"),
+        Fact(f"{run.n_fits:,}", "fits, each stored with its certified gap"),
     ]
     if ratio is not None:
         facts.append(Fact(plain(ratio, "ratio"), "faster than the printed times, exact models"))
-    sentences = [
-        _what_was_run(run),
-        f"Of the {n_printed} printed accuracy and AUC cells {n_computed} were computed. Among the "
-        f"classical and two-step cells {_count_agreeing(others)} of {_count_computed(others)} are "
-        f"within {comparison.TOLERANCE} points of the printed value; among the exact cells "
-        f"{_count_agreeing(exact)} of {_count_computed(exact)} are not more than "
-        f"{comparison.TOLERANCE} points below it.",
-    ]
+    sentences = [_what_was_run(run), _what_came_out(run, frames)]
     if ratio is not None:
         sentences.append(
             "At the parameters of the best AUC a fit of an exact model takes "
@@ -85,7 +74,7 @@ def summarise_run(run: Run) -> Summary:
         )
     if _count_computed(exact):
         sentences.append(_kinds_of_weights(exact))
-    return Summary(facts, sentences, _warning(run))
+    return Summary(facts, sentences, _note(run, frames))
 
 
 def _what_was_run(run: Run) -> str:
@@ -96,15 +85,43 @@ def _what_was_run(run: Run) -> str:
         if missing == 0
         else f"{missing} of {len(run.progress)} grids are not complete."
     )
+    n_inner = run.n_inner_fits
+    inner = (
+        f", {n_inner:,} of them on inner folds of the nested cross-validation" if n_inner else ""
+    )
     return (
         f"The {run.grid} grid was run on {len(run.datasets)} of the paper's {len(paper.DATASETS)} "
-        f"datasets with {models} of its {len(paper.MODELS)} models: {len(run.cells):,} fits. "
+        f"datasets with {models} of its {len(paper.MODELS)} models: {run.n_fits:,} fits{inner}. "
         f"{state}"
     )
 
 
-def _count_agreeing(frames: list[pd.DataFrame]) -> int:
-    return sum(int((frame["agrees"].map(lambda value: value is True)).sum()) for frame in frames)
+def _what_came_out(run: Run, frames: list[pd.DataFrame]) -> str:
+    names = ", ".join(label(dataset) for dataset in run.datasets)
+    n_printed = 2 * len(run.datasets) * len(paper.MODELS)
+    n_in_reach = _count(frames, "in_reach")
+    shown = (
+        f"All {n_printed}" if n_in_reach == n_printed else f"{n_in_reach} of the {n_printed}"
+    ) + f" accuracy and AUC values that the paper prints for {names} can be shown by this run"
+    if not n_in_reach:
+        return f"{shown}."
+    agreeing = [frame[frame["agrees"].map(lambda value: value is True)] for frame in frames]
+    n_agreeing = sum(map(len, agreeing))
+    n_equal = sum(
+        int((frame["ours"].round(2) - frame["paper"]).abs().lt(1e-6).sum()) for frame in agreeing
+    )
+    n_better = sum(int((frame["difference"] > comparison.TOLERANCE).sum()) for frame in agreeing)
+    words = [f"{n_equal} to the last digit"]
+    if n_better:
+        words.append(f"{n_better} of exact models better than printed")
+    if n_agreeing > n_equal + n_better:
+        close = n_agreeing - n_equal - n_better
+        words.append(f"{close} within {comparison.TOLERANCE} points")
+    return f"{shown}. {n_agreeing} of these come out: {', '.join(words)}."
+
+
+def _count(frames: list[pd.DataFrame], column: str) -> int:
+    return sum(int(frame[column].map(lambda value: value is True).sum()) for frame in frames)
 
 
 def _count_computed(frames: list[pd.DataFrame]) -> int:
@@ -137,12 +154,26 @@ def _times_less(ratio: float) -> str:
     return f"1/{float(f'{ratio:.3g}'):,.0f} of" if ratio >= 10 else f"1/{ratio:.1f} of"
 
 
-def _warning(run: Run) -> str:
-    shares = run.progress["paper_share"]
-    if (shares >= 1.0).all():
+def _has_whole_grid(run: Run) -> bool:
+    return bool((run.progress["paper_share"] >= 1.0).all())
+
+
+def _note(run: Run, frames: list[pd.DataFrame]) -> str:
+    if _has_whole_grid(run):
         return ""
+    shares = run.progress["paper_share"]
+    size = (
+        f"Between {plain(shares.min(), 'share')} and {plain(shares.max(), 'share')} of the "
+        "paper's grid was run, by model."
+    )
+    n_outside = _count_computed(frames) - _count(frames, "in_reach")
+    if n_outside:
+        return (
+            f"{size} {n_outside} printed values are out of its reach, because the parameters that "
+            "lead to them are not in it; these cells are marked with °."
+        )
     return (
-        f"Not all of the paper's grid is there (between {plain(shares.min(), 'share')} and "
-        f"{plain(shares.max(), 'share')} of it, by model). The best of a smaller grid is usually "
-        "lower, so differences from the printed values are to be expected."
+        f"{size} It holds, for each printed value, a point at which a run of the whole grid "
+        "reached it. That no other point of the paper's grid does better, only the whole grid can "
+        "show: owasvm reproduce --grid paper."
     )

@@ -17,6 +17,11 @@ __all__ = ["MARKS", "Cell", "Column", "Header", "Table", "plain", "to_csv"]
 #: Marks of cells: sign and meaning.
 MARKS: dict[str, tuple[str, str]] = {
     "differs": ("†", "differs from the printed value by more than allowed"),
+    "outside": (
+        "°",
+        "this grid has no point that is known to reach the printed value, so nothing follows "
+        "from the difference",
+    ),
     "partial": ("*", "the grid is not complete"),
 }
 
