@@ -275,7 +275,7 @@ def test_smallest_run(tmp_path):
 def test_a_run_without_a_complete_point(tmp_path):
     run = SyntheticRun(tmp_path / "run").add_point([40] * 3)
     page = Page(write_report(run.close()).read_text(encoding="utf-8"))
-    assert "0 of the 12 accuracy and AUC values that the paper prints for WBC can" in page.text
+    assert "12 values of accuracy and AUC for WBC; this grid can show 0 of them." in page.text
 
 
 # -- in a browser ---------------------------------------------------------------------------------

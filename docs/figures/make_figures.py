@@ -19,13 +19,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import NDArray
+from stamp import stamp
 
-from owasvm import LinearOWASVC, TwoStepOWASVC
+from owasvm import LinearOWASVC
 from owasvm.loss import hinge_deviations, prox
 from owasvm.weights import owa_weights
 
 FloatArray = NDArray[np.float64]
-Classifier = LinearOWASVC | TwoStepOWASVC
 
 FOLDER = Path(__file__).resolve().parent
 BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -49,7 +49,7 @@ plt.rcParams.update(
 
 
 def save(figure: Figure, name: str) -> None:
-    figure.savefig(FOLDER / f"{name}.png", metadata={"Software": None})
+    figure.savefig(FOLDER / f"{name}.png", metadata=stamp(__file__))
     plt.close(figure)
 
 
@@ -63,7 +63,7 @@ def two_classes_and_a_group() -> tuple[FloatArray, FloatArray]:
     return np.vstack([negative, positive, group]), labels
 
 
-def draw_plane(ax: Axes, model: Classifier, X: FloatArray, y: FloatArray) -> None:
+def draw_plane(ax: Axes, model: LinearOWASVC, X: FloatArray, y: FloatArray) -> None:
     """Samples, decision line, margins, and a ring around the small group."""
     across, up = np.meshgrid(np.linspace(-3.7, 3.7, 300), np.linspace(-2.9, 4.2, 300))
     values = model.decision_function(np.c_[across.ravel(), up.ravel()]).reshape(across.shape)
@@ -114,7 +114,7 @@ def draw_deviations(ax: Axes, deviations: FloatArray, weights: FloatArray) -> No
 def rank_weights() -> None:
     """What rank weights do: three models of the same samples."""
     X, y = two_classes_and_a_group()
-    cases: tuple[tuple[str, str, Classifier], ...] = (
+    cases = (
         (
             "uniform: the classical SVM",
             "all deviations count the same",
@@ -128,7 +128,7 @@ def rank_weights() -> None:
         (
             "trimmed: robust",
             "the worst 6% do not count",
-            TwoStepOWASVC(C, weights="trimmed", alpha=0.06, kernel="linear"),
+            LinearOWASVC(C, weights="trimmed", alpha=0.06),
         ),
     )
     figure, axes = plt.subplots(
@@ -145,7 +145,10 @@ def rank_weights() -> None:
         plane.set_title(title, fontweight="bold")
         plane.set_xlabel(f"{wrong} of the {N_GROUP} ringed samples wrong")
         strip.set_title(rule, fontsize=11.5)
-        print(f"{title}: {wrong} wrong, largest {deviations.max():.2f}")
+        print(
+            f"{title}: {wrong} wrong, largest {deviations.max():.2f}, "
+            f"{model.status_}, gap {model.gap_:.0e}"
+        )
     axes[1, 0].set_ylabel("weight")
     axes[2, 0].set_ylabel("deviation")
     figure.align_ylabels(axes[1:, 0])
@@ -181,7 +184,7 @@ def weight_families() -> None:
         ax.set(xlim=(0, 1), ylim=(0, 3.2), xlabel="share of samples with a smaller deviation")
         ax.legend(frameon=False, loc=place)
     axes[0].set_title("non-decreasing: convex, solved exactly", fontweight="bold")
-    axes[1].set_title("falling somewhere: two-step heuristic", fontweight="bold")
+    axes[1].set_title("falling somewhere: search with a bound", fontweight="bold")
     axes[0].set_ylabel("weight (mean 1)")
     save(figure, "weight_families")
 

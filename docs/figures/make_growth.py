@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
+from stamp import stamp
 
 FOLDER = Path(__file__).resolve().parent
 RECORDS = FOLDER.parents[1] / "benchmarks" / "results" / "growth.jsonl"
@@ -98,7 +99,7 @@ def main() -> None:
             ax.minorticks_off()
     axes[0, 0].set_ylabel("seconds of one core")
     axes[1, 0].set_ylabel("MiB beyond the data")
-    figure.savefig(FOLDER / "growth.png", metadata={"Software": None})
+    figure.savefig(FOLDER / "growth.png", metadata=stamp(__file__, RECORDS))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from stamp import stamp
 
 FOLDER = Path(__file__).resolve().parent
 RECORDS = FOLDER.parents[1] / "benchmarks" / "results" / "label_noise.jsonl"
@@ -88,7 +89,7 @@ def main() -> None:
     figure.supxlabel("flipped labels: share of all (above), of one class (below)", fontsize=11.5)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
-    figure.savefig(FOLDER / "label_noise.png", metadata={"Software": None})
+    figure.savefig(FOLDER / "label_noise.png", metadata=stamp(__file__, RECORDS))
 
 
 if __name__ == "__main__":

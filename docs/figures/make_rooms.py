@@ -8,6 +8,7 @@ the picture reads the same on light and dark pages.
 from pathlib import Path
 
 import grimp
+from stamp import KEY, source
 
 WIDTH, HEIGHT = 960, 860
 INK, FAINT = "#222222", "#666666"
@@ -107,6 +108,7 @@ def main() -> None:
     here = (room for room in ROOMS if f"owasvm.{room[0][0]}" in graph.modules)
     rooms = "\n".join(draw_room(*room) for room in here)
     picture = f"""\
+<!-- {KEY}: {source(__file__)} -->
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"
  font-family="sans-serif" text-anchor="middle" fill="{INK}">
 <title>The rooms of owasvm and who imports whom</title>

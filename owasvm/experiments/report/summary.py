@@ -58,10 +58,10 @@ def summarise_run(run: Run) -> Summary:
     exact = [frame[frame["model"].map(paper.is_exact)] for frame in frames]
     n_in_reach, n_agreeing = (_count(frames, column) for column in ("in_reach", "agrees"))
     ratio = _speed_ratio(run)
-    limits = "" if _has_whole_grid(run) else " that this grid can show"
+    limits = "" if n_in_reach == _n_printed(run) else " within reach of this grid"
     facts = [
-        Fact(f"{n_agreeing} of {n_in_reach}", f"printed values{limits} come out, or better"),
-        Fact(f"{run.n_fits:,}", "fits, each stored with its certified gap"),
+        Fact(f"{n_agreeing} of {n_in_reach}", f"printed values{limits} reproduced, or better"),
+        Fact(f"{run.n_fits:,}", "fits"),
     ]
     if ratio is not None:
         facts.append(Fact(plain(ratio, "ratio"), "faster than the printed times, exact models"))
@@ -98,11 +98,13 @@ def _what_was_run(run: Run) -> str:
 
 def _what_came_out(run: Run, frames: list[pd.DataFrame]) -> str:
     names = ", ".join(label(dataset) for dataset in run.datasets)
-    n_printed = 2 * len(run.datasets) * len(paper.MODELS)
+    n_printed = _n_printed(run)
     n_in_reach = _count(frames, "in_reach")
+    part = "all" if n_in_reach == n_printed else str(n_in_reach)
     shown = (
-        f"All {n_printed}" if n_in_reach == n_printed else f"{n_in_reach} of the {n_printed}"
-    ) + f" accuracy and AUC values that the paper prints for {names} can be shown by this run"
+        f"The paper prints {n_printed} values of accuracy and AUC for {names}; this grid can show "
+        f"{part} of them"
+    )
     if not n_in_reach:
         return f"{shown}."
     agreeing = [frame[frame["agrees"].map(lambda value: value is True)] for frame in frames]
@@ -117,7 +119,12 @@ def _what_came_out(run: Run, frames: list[pd.DataFrame]) -> str:
     if n_agreeing > n_equal + n_better:
         close = n_agreeing - n_equal - n_better
         words.append(f"{close} within {comparison.TOLERANCE} points")
-    return f"{shown}. {n_agreeing} of these come out: {', '.join(words)}."
+    return f"{shown}, and {n_agreeing} come out: {', '.join(words)}."
+
+
+def _n_printed(run: Run) -> int:
+    """Values of ACC and AUC that the paper prints for the datasets of the run."""
+    return 2 * len(run.datasets) * len(paper.MODELS)
 
 
 def _count(frames: list[pd.DataFrame], column: str) -> int:
