@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from owasvm.estimators import (
         OWASVC,
         OWASVCCV,
+        ConstantClassifierWarning,
         LinearOWASVC,
         LinearOWASVCCV,
         TwoStepOWASVC,
@@ -16,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "OWASVC",
     "OWASVCCV",
+    "ConstantClassifierWarning",
     "LinearOWASVC",
     "LinearOWASVCCV",
     "TwoStepOWASVC",

@@ -22,6 +22,7 @@ from owasvm.estimators._base import (
     for_user,
     weights_at,
 )
+from owasvm.estimators._constant import warn_if_constant
 from owasvm.grouping import GroupedCosts, assign_costs, find_ignored, parts_of
 from owasvm.losses import LOSSES
 from owasvm.preparation import TrainingSet
@@ -105,6 +106,10 @@ class ExactOWAClassifier(BaseOWAClassifier):
         unsolved = problems[len(solutions) :]
         solutions += [_stop_before_a_step(problem, self.solver) for problem in unsolved]
         self._store_certificates(problems, solutions)
+        if interrupt is None:
+            target = self.tol if self.convex_ else max(self.tol, self.mip_gap)
+            name = type(self).__name__
+            warn_if_constant(name, problems, solutions, training.classes, target)
         payments = [_payments(*pair) for pair in zip(problems, solutions, strict=True)]
         self._store_payments(training, payments)
         given = [p.as_given(solution) for p, solution in zip(problems, solutions, strict=True)]

@@ -1,0 +1,95 @@
+"""A fit whose best classifier is w = 0 says so, once, and only then."""
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from owasvm import OWASVC, OWASVCCV, ConstantClassifierWarning, LinearOWASVC
+
+RNG = np.random.default_rng(0)
+OVERLAPPING = RNG.normal(size=(120, 3))
+CHANCE = RNG.integers(0, 2, 120)
+STEEP = {"weights": "superquantile", "alpha": 0.1}
+
+
+def messages_of(fit: Callable[[], object]) -> list[str]:
+    """What a fit warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    assert all(one.category is ConstantClassifierWarning for one in caught)
+    return [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e4])
+@pytest.mark.parametrize(
+    "classifier", [LinearOWASVC(**STEEP), OWASVC(kernel="linear", **STEEP)], ids=["linear", "gram"]
+)
+def test_overlapping_classes(classifier, C):
+    (message,) = messages_of(lambda: classifier.set_params(C=C).fit(OVERLAPPING, CHANCE))
+    assert "w = 0 is the optimum" in message
+    assert "'superquantile'" in message
+    np.testing.assert_allclose(classifier.coef_, 0.0, atol=1e-12)
+
+
+def test_remedies_help():
+    """Every remedy that the message names leads to a classifier that is not constant."""
+    ahead = OVERLAPPING + 0.8 * CHANCE[:, None]
+    rare = np.r_[np.zeros(12), np.ones(108)]
+    assert messages_of(lambda: LinearOWASVC(**STEEP).fit(OVERLAPPING, CHANCE))
+    assert not messages_of(lambda: LinearOWASVC(weights="superquantile").fit(ahead, CHANCE))
+    assert not messages_of(lambda: OWASVC(gamma=10.0, **STEEP).fit(OVERLAPPING, CHANCE))
+    assert messages_of(lambda: LinearOWASVC(weights="uniform").fit(OVERLAPPING, rare))
+    balanced = LinearOWASVC(weights="uniform", class_weight="balanced")
+    assert not messages_of(lambda: balanced.fit(OVERLAPPING, rare))
+
+
+def test_small_C_is_named():
+    """The kernel tells the samples apart, and C is what hides it."""
+    (message,) = messages_of(lambda: OWASVC(C=1e-9, **STEEP).fit(OVERLAPPING, CHANCE))
+    assert "larger C than 1e-09" in message
+    assert not messages_of(lambda: OWASVC(C=10.0, **STEEP).fit(OVERLAPPING, CHANCE))
+
+
+def test_weights_that_ignore_a_class():
+    rare = np.r_[np.zeros(6), np.ones(54)]
+    classifier = OWASVC(kernel="linear", weights="trimmed", alpha=0.2)
+    (message,) = messages_of(lambda: classifier.fit(OVERLAPPING[:60], rare))
+    assert "Ignore fewer samples" in message
+    apart = OWASVC(kernel="linear", weights="trimmed", alpha=0.05, ranks="class")
+    shifted = OVERLAPPING[:60] + 4.0 * rare[:, None]
+    assert not messages_of(lambda: apart.fit(shifted, rare))
+
+
+def test_classes_are_named_in_one_message():
+    X, y = make_blobs([30, 30, 30], centers=[[-5, 0], [0, 0], [5, 0]], random_state=0)
+    labels = np.array(["left", "middle", "right"])[y]
+    (message,) = messages_of(lambda: LinearOWASVC(**STEEP).fit(X, labels))
+    assert "for class 'middle' against the rest" in message
+    (message,) = messages_of(
+        lambda: LinearOWASVC(**STEEP).fit(OVERLAPPING, labels.repeat(2)[:120])
+    )
+    assert "for classes 'left', 'middle', 'right' against the rest" in message
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e3])
+def test_samples_that_are_all_the_same(value):
+    """No weights and no kernel would help."""
+    X, y = np.full((20, 2), value), np.arange(20) % 2
+    assert not messages_of(lambda: LinearOWASVC(**STEEP).fit(X, y))
+    assert not messages_of(lambda: OWASVC(gamma=1.0, **STEEP).fit(X, y))
+
+
+def test_ordinary_fits_are_silent():
+    X, y = make_blobs(80, centers=[[-1, 0], [1, 0]], random_state=0)
+    for C in (1e-3, 1.0, 1e3):
+        assert not messages_of(lambda C=C: OWASVC(C=C).fit(X, y))
+        assert not messages_of(lambda C=C: LinearOWASVC(C=C).fit(X, y))
+
+
+def test_search_warns_of_the_chosen_one_only():
+    search = OWASVCCV(Cs=[0.1, 1.0], alphas=0.1, weights="superquantile", kernel="linear", cv=3)
+    assert len(messages_of(lambda: search.fit(OVERLAPPING, CHANCE))) == 1
