@@ -23,6 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from owasvm.costs import Costs
+from owasvm.estimators._html import CaptionedBox
 from owasvm.estimators._state import SavedState
 from owasvm.grouping import RANKS, GroupedCosts
 from owasvm.kernels import KERNELS, Kernel, KernelFunction
@@ -100,7 +101,7 @@ def _class_factors(
     return factors
 
 
-class BaseOWAClassifier(ClassifierMixin, SavedState, metaclass=ABCMeta):
+class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABCMeta):
     """Validation, one-vs-rest and prediction."""
 
     C: float

@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from owasvm.estimators._base import is_array_of_weights
 from owasvm.estimators._exact import ExactOWAClassifier
+from owasvm.estimators._html import CaptionedBox, describe_search
 from owasvm.estimators._state import SavedState
 from owasvm.preparation import TrainingSet, take_samples
 from owasvm.problem import OWAProblem
@@ -120,7 +121,7 @@ def _is_refitted(search: OWAClassifierCV) -> bool:
     return True
 
 
-class OWAClassifierCV(ClassifierMixin, SavedState):
+class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
     """Cross-validation over C, alpha, weights and, for kernels, gamma."""
 
     Cs: int | ArrayLike
@@ -293,6 +294,9 @@ class OWAClassifierCV(ClassifierMixin, SavedState):
         mine = self.get_params(deep=False)
         shared = {name: mine[name] for name in names if name in mine and name != "weights"}
         return self._classifier(weights=self._families()[0], **shared)
+
+    def _describe_fit(self) -> str:
+        return describe_search(self)
 
     def _families(self) -> tuple[Any, ...]:
         """The kinds of rank weights that are candidates."""
