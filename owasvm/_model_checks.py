@@ -12,12 +12,23 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.calibration import (
+    CalibratedClassifierCV,
+    _CalibratedClassifier,
+    _SigmoidCalibration,
+)
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.svm import SVC
 from sklearn.svm._base import BaseLibSVM
 
-from owasvm.estimators import OWASVC, LinearOWASVC, TwoStepOWASVC
+from owasvm.estimators import OWASVC, OWASVCCV, LinearOWASVC, LinearOWASVCCV, TwoStepOWASVC
 from owasvm.kernels import KERNELS, Kernel
 from owasvm.rounding import is_sparse
 from owasvm.solution import Solution, Status
@@ -35,15 +46,15 @@ _SCALERS: dict[type, dict[str, str | None]] = {
 _PLAIN_LABELS = (str, int, float)
 
 
-def check_model(model: Any, classifier: Classifier, max_bytes: int) -> None:
+def check_model(model: Any, classifiers: list[Classifier], max_bytes: int) -> None:
     """Refuse a model whose parts do not fit together or hold what cannot be computed with.
 
     Parameters
     ----------
     model : estimator
-        The classifier, or a pipeline that ends in it.
-    classifier : estimator
-        The classifier.
+        The classifier, or what is around it: a pipeline, a calibration, a choice of parameters.
+    classifiers : list of estimator
+        The classifiers that it ends in.
     max_bytes : int
         The most memory that coefficients unfolded from a sparse matrix may take.
 
@@ -53,9 +64,10 @@ def check_model(model: Any, classifier: Classifier, max_bytes: int) -> None:
         Something is wrong; the message names it.
     """
     _check_everything_inside(model)
-    _check_classifier(classifier, max_bytes)
-    if isinstance(model, Pipeline):
-        _check_pipeline(model)
+    for classifier in classifiers:
+        _check_classifier(classifier, max_bytes)
+        if classifier.classes_.tolist() != model.classes_.tolist():
+            raise ValueError("the labels of its classifiers differ")
 
 
 def check_matrix(matrix: Any, name: str) -> None:
@@ -120,14 +132,27 @@ def _check_everything_inside(model: Any) -> None:
                 rest.extend((name, item) for item in value.ravel().tolist())
         elif is_sparse(value):
             check_matrix(value, name)
-        elif isinstance(value, (BaseEstimator, Kernel, Solution)):
+        elif isinstance(value, (BaseEstimator, Kernel, Solution, _CalibratedClassifier)):
             _check_attribute_names(value)
-            if isinstance(value, BaseLibSVM):
-                _check_svm(value)
-            if type(value) in _SCALERS:
-                _check_scaler(value)
+            _check_by_type(value)
             owner = type(value).__name__
             rest.extend((f"{owner}.{part}", item) for part, item in vars(value).items())
+
+
+def _check_by_type(value: Any) -> None:
+    """Check what is known about an object of its type."""
+    if isinstance(value, BaseLibSVM):
+        _check_svm(value)
+    elif type(value) in _SCALERS:
+        _check_scaler(value)
+    elif isinstance(value, OneHotEncoder):
+        _check_encoder(value)
+    elif isinstance(value, Pipeline):
+        _check_pipeline(value)
+    elif isinstance(value, (CalibratedClassifierCV, OWASVCCV, LinearOWASVCCV)):
+        value._validate_params()
+    elif isinstance(value, _CalibratedClassifier):
+        _check_calibration(value)
 
 
 def _check_attribute_names(owner: Any) -> None:
@@ -305,7 +330,7 @@ def _check_pipeline(pipeline: Pipeline) -> None:
             continue
         if not isinstance(step, BaseEstimator) or not callable(getattr(step, "transform", None)):
             raise ValueError(f"the step {name!r} does not transform")
-        if type(step) in _SCALERS:
+        if type(step) in _SCALERS and hasattr(step, "n_features_in_"):
             follower = steps[position + 1][1]
             expected = getattr(follower, "n_features_in_", step.n_features_in_)
             if expected != step.n_features_in_:
@@ -327,6 +352,39 @@ def _check_scaler(scaler: Any) -> None:
         _floats(scaler, name, (n_features,))
         if name == "scale_" and not np.all(values):
             raise ValueError(f"{type(scaler).__name__}.scale_ holds 0")
+
+
+def _check_encoder(encoder: OneHotEncoder) -> None:
+    """Places of ones come out of these numbers, and compiled code believes them."""
+    if not hasattr(encoder, "categories_"):
+        return
+    encoder._validate_params()
+    counts = encoder._compute_n_features_outs()
+    if encoder._n_features_outs != counts or len(counts) != _n_features(encoder):
+        raise ValueError("OneHotEncoder has another number of categories than of columns")
+    for categories in encoder.categories_:
+        _check_array(categories, "OneHotEncoder.categories_", "biufUO", (None,))
+    dropped = encoder._drop_idx_after_grouping
+    for index, categories in zip([] if dropped is None else dropped, encoder.categories_):
+        if index is not None and not (_is_whole(index) and 0 <= index < len(categories)):
+            raise ValueError(f"OneHotEncoder drops a category {index!r} that is not there")
+    if encoder._infrequent_enabled:
+        for mapping, count in zip(encoder._default_to_infrequent_mappings, counts, strict=True):
+            if mapping is not None:
+                _check_array(mapping, "OneHotEncoder's infrequent categories", "iu", (None,))
+                _check_indices(mapping, count, "OneHotEncoder's infrequent categories")
+
+
+def _check_calibration(calibrated: _CalibratedClassifier) -> None:
+    n_classes = len(calibrated.estimator.classes_)
+    if calibrated.classes.tolist() != calibrated.estimator.classes_.tolist():
+        raise ValueError("the labels of the calibration are not those of the classifier")
+    calibrators = _attribute(calibrated, "calibrators")
+    if len(calibrators) != (1 if n_classes == 2 else n_classes):
+        raise ValueError("the calibration has not one calibrator per class")
+    for calibrator in calibrators:
+        for name in ("a_", "b_") if isinstance(calibrator, _SigmoidCalibration) else ():
+            _check_number(_attribute(calibrator, name), f"{name} of the calibration")
 
 
 def _n_features(estimator: Any) -> int:

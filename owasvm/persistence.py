@@ -40,13 +40,18 @@ _PURPOSE = "Saving and loading models"
 # Beyond skops's own list of harmless types (values, containers, numpy arrays, the estimators of
 # scikit-learn), which has no type that acts while it is built.
 _TRUSTED = (
+    "numpy.dtype",
     "owasvm.estimators.linear_owa_svc.LinearOWASVC",
     "owasvm.estimators.owa_svc.OWASVC",
+    "owasvm.estimators.owa_svc_cv.LinearOWASVCCV",
+    "owasvm.estimators.owa_svc_cv.OWASVCCV",
     "owasvm.estimators.two_step.TwoStepOWASVC",
     "owasvm.kernels.Kernel",
     "owasvm.solution.Solution",
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
 )
 # Their compiled code follows indices out of the file without looking where they lead.
 _UNCHECKED = ("sklearn.tree._tree.Tree",)
@@ -71,7 +76,8 @@ def save(
     Parameters
     ----------
     model : estimator
-        A fitted classifier of owasvm, or a scikit-learn pipeline that ends in one.
+        A fitted classifier of owasvm, those that choose their parameters included, a
+        ``CalibratedClassifierCV`` of one, or a scikit-learn pipeline that ends in either.
     path : path-like
         The file, by custom ``*.skops``.
     metadata : mapping, default=None
@@ -101,11 +107,13 @@ def save(
     >>> card["metadata"], card["classes"]
     ({'data': 'moons'}, [0, 1])
     """
-    skops_io = require("skops.io", _PURPOSE)
+    skops_io = require("skops.io", _PURPOSE, "cli")
     card = _card(model, metadata)
     archive = io.BytesIO()
     try:
-        skops_io.dump(_strip_details(model), archive, compression=zipfile.ZIP_DEFLATED)
+        skops_io.dump(
+            _change_classifiers(model, _strip_details), archive, compression=zipfile.ZIP_DEFLATED
+        )
         refused = _find_refused(skops_io, archive.getvalue(), ())
     except TypeError as error:
         raise ModelFileError(f"The model cannot be saved: {_one_line(error)}") from error
@@ -142,7 +150,7 @@ def load(
     Returns
     -------
     model : estimator
-        The fitted classifier, or the pipeline that ends in it.
+        The fitted classifier, or what was saved around it.
 
     Raises
     ------
@@ -151,7 +159,7 @@ def load(
         its model is damaged.
     """
     data, card = _contents(path, max_bytes)
-    skops_io = require("skops.io", _PURPOSE)
+    skops_io = require("skops.io", _PURPOSE, "cli")
     _parse(path, lambda: check_archive(data, max_bytes))
     also_trusted = tuple(trusted)
     refused = _parse(path, lambda: _find_refused(skops_io, data, also_trusted))
@@ -163,10 +171,10 @@ def load(
     model = _parse(
         path, lambda: _restore(skops_io.loads(data, trusted=[*_TRUSTED, *also_trusted]))
     )
-    classifier = _classifier(model)
-    if classifier is None:
+    classifiers = _classifiers(model)
+    if not classifiers:
         raise ModelFileError(f"{path} holds a {type(model).__name__}, not a classifier of owasvm.")
-    _check(path, model, classifier, card, max_bytes)
+    _check(path, model, classifiers, card, max_bytes)
     return model
 
 
@@ -183,7 +191,7 @@ def read_metadata(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -
     Returns
     -------
     card : dict
-        ``"model"``: name of the class; ``"classes"``: labels; ``"n_features"``;
+        ``"model"``: name of the classifier's class; ``"classes"``: labels; ``"n_features"``;
         ``"feature_names"``: list or None; ``"versions"`` of owasvm, Python, numpy and
         scikit-learn; ``"metadata"``: what was given to :func:`save`.
 
@@ -202,21 +210,21 @@ def _card(model: Any, metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
-    classifier = _classifier(model)
-    if classifier is None:
+    classifiers = _classifiers(model)
+    if not classifiers:
         raise ModelFileError(
-            f"Only classifiers of owasvm and pipelines that end in one can be saved; got "
-            f"{type(model).__name__}."
+            f"Only fitted classifiers of owasvm, calibrated ones and pipelines that end in either "
+            f"can be saved; got {type(model).__name__}."
         )
     try:
-        check_is_fitted(classifier)
+        check_is_fitted(classifiers[0])
     except NotFittedError as error:
         raise ModelFileError("The model is not fitted yet; call fit before save.") from error
     feature_names = getattr(model, "feature_names_in_", None)
     card = {
         "format": FORMAT,
-        "model": type(classifier).__name__,
-        "classes": classifier.classes_.tolist(),
+        "model": type(classifiers[0]).__name__,
+        "classes": model.classes_.tolist(),
         "n_features": int(model.n_features_in_),
         "feature_names": None if feature_names is None else list(feature_names),
         "versions": {
@@ -234,47 +242,73 @@ def _card(model: Any, metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     return card
 
 
-def _classifier(model: Any) -> Any:
-    """The classifier of owasvm that a model is or ends in, None if there is none."""
-    from sklearn.pipeline import Pipeline
-
+def _classifiers(model: Any) -> list[Any]:
+    """The classifiers of owasvm that a model is or ends in, none if it ends in anything else."""
     from owasvm.estimators import OWASVC, LinearOWASVC, TwoStepOWASVC
 
-    last = model
+    if isinstance(model, (OWASVC, LinearOWASVC, TwoStepOWASVC)):
+        return [model]
+    found = [_classifiers(part) for part in _parts(model)]
+    return [classifier for part in found for classifier in part] if all(found) else []
+
+
+def _parts(model: Any) -> list[Any]:
+    """The models that predict for a model that is made of others."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.pipeline import Pipeline
+
+    from owasvm.estimators import OWASVCCV, LinearOWASVCCV
+
     if isinstance(model, Pipeline):
-        steps = getattr(model, "steps", None)
-        last = steps[-1][-1] if steps else None
-    return last if isinstance(last, (OWASVC, LinearOWASVC, TwoStepOWASVC)) else None
+        return [step[-1] for step in getattr(model, "steps", [])[-1:]]
+    if isinstance(model, CalibratedClassifierCV):
+        return [one.estimator for one in getattr(model, "calibrated_classifiers_", [])]
+    if isinstance(model, (OWASVCCV, LinearOWASVCCV)):
+        return [model.best_estimator_] if hasattr(model, "best_estimator_") else []
+    return []
 
 
-def _strip_details(model: Any) -> Any:
-    """A copy of the model whose solutions carry no notes of their solver."""
-    classifier = _classifier(model)
+def _change_classifiers(model: Any, change: Callable[[Any], Any]) -> Any:
+    """A model with its classifiers changed; what is around them is copied, not the data in it."""
+    parts = [_change_classifiers(part, change) for part in _parts(model)]
+    if not parts:
+        return change(model)
+    changed = copy.copy(model)
+    if hasattr(model, "steps"):
+        changed.steps = [*model.steps[:-1], (model.steps[-1][0], *parts)]
+    elif hasattr(model, "best_estimator_"):
+        changed.best_estimator_ = parts[0]
+    else:
+        changed.calibrated_classifiers_ = [copy.copy(one) for one in model.calibrated_classifiers_]
+        for one, part in zip(changed.calibrated_classifiers_, parts, strict=True):
+            one.estimator = part
+    return changed
+
+
+def _strip_details(classifier: Any) -> Any:
+    """A copy of a classifier whose solutions carry no notes of their solver."""
     if not hasattr(classifier, "solution_"):
-        return model
+        return classifier
     lean = copy.copy(classifier)
     lean.solution_ = _change(
         classifier.solution_, lambda solution: dataclasses.replace(solution, details={})
     )
-    if classifier is model:
-        return lean
-    pipeline = copy.copy(model)
-    pipeline.steps = [*model.steps[:-1], (model.steps[-1][0], lean)]
-    return pipeline
+    return lean
 
 
 def _restore(model: Any) -> Any:
     """The model with the statuses of its solutions: of a status JSON keeps the text only."""
     from owasvm.solution import Status
 
-    classifier = _classifier(model)
-    if classifier is not None and not (hasattr(model, "classes_") and model.n_features_in_ > 0):
+    classifiers = _classifiers(model)
+    if classifiers and not (hasattr(model, "classes_") and model.n_features_in_ > 0):
         raise ValueError("the classifier in it is not fitted")
-    if hasattr(classifier, "solution_"):
-        classifier.solution_ = _change(
-            classifier.solution_,
-            lambda solution: dataclasses.replace(solution, status=Status(solution.status)),
-        )
+    for classifier in classifiers:
+        if hasattr(classifier, "solution_"):
+            classifier.solution_ = _change(
+                classifier.solution_,
+                lambda solution: dataclasses.replace(solution, status=Status(solution.status)),
+            )
     return model
 
 
@@ -308,7 +342,7 @@ def _find_unchecked(data: bytes) -> set[str]:
 def _check(
     path: str | os.PathLike[str],
     model: Any,
-    classifier: Any,
+    classifiers: list[Any],
     card: Mapping[str, Any],
     max_bytes: int,
 ) -> None:
@@ -316,10 +350,11 @@ def _check(
     from owasvm._model_checks import check_model
 
     try:
-        check_model(model, classifier, max_bytes)
-        if card.get("model") != type(classifier).__name__:
-            raise ValueError(f"it is a {type(classifier).__name__}, not a {card.get('model')}")
-        if card.get("classes") != classifier.classes_.tolist():
+        check_model(model, classifiers, max_bytes)
+        name = type(classifiers[0]).__name__
+        if card.get("model") != name:
+            raise ValueError(f"it is a {name}, not a {card.get('model')}")
+        if card.get("classes") != model.classes_.tolist():
             raise ValueError("its labels are not those that the file announces")
     except Exception as error:
         # Like bytes, objects from anywhere fail in any way when they are looked at.

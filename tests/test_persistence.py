@@ -13,13 +13,14 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, make_moons
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
 import owasvm
-from owasvm import OWASVC, LinearOWASVC, TwoStepOWASVC, persistence
+from owasvm import OWASVC, OWASVCCV, LinearOWASVC, LinearOWASVCCV, TwoStepOWASVC, persistence
 from owasvm.persistence import ModelFileError
 from owasvm.solution import Status
 
@@ -45,6 +46,56 @@ MODELS = {
     "pipeline, min-max": (make_pipeline(MinMaxScaler((-1, 1)), TwoStepOWASVC()), IRIS, KINDS),
     "model of the paper": (OWASVC(solver="assignment-dual"), X[:12], y[:12]),
 }
+
+
+CHOSEN = {
+    "kernel": (OWASVCCV(Cs=[1.0, 2.0], gammas=[0.5, "scale"]), X, WORDS),
+    "linear": (make_pipeline(StandardScaler(), LinearOWASVCCV(Cs=3)), IRIS, KINDS),
+}
+CALIBRATED = {
+    "alone": (CalibratedClassifierCV(OWASVC(), ensemble=False), X, WORDS),
+    "ensemble": (CalibratedClassifierCV(LinearOWASVC(), cv=3), IRIS, KINDS),
+    "in a pipeline": (
+        make_pipeline(StandardScaler(), CalibratedClassifierCV(OWASVC(), ensemble=False)),
+        NAMED,
+        y,
+    ),
+    "a pipeline": (CalibratedClassifierCV(make_pipeline(StandardScaler(), OWASVC())), IRIS, KINDS),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_chosen_parameters_come_back(name, tmp_path):
+    template, samples, labels = CHOSEN[name]
+    model = copy.deepcopy(template).fit(samples, labels)
+    again = through_skops(model, tmp_path)
+    np.testing.assert_array_equal(
+        again.decision_function(samples), model.decision_function(samples)
+    )
+    search, found = (one[-1] if hasattr(one, "steps") else one for one in (model, again))
+    assert found.best_params_ == search.best_params_
+    assert found.best_score_ == search.best_score_
+    np.testing.assert_array_equal(found.best_estimator_.status_, search.best_estimator_.status_)
+    assert found.cv_results_["params"] == search.cv_results_["params"]
+
+
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_probabilities_come_back(name, tmp_path):
+    template, samples, labels = CALIBRATED[name]
+    model = copy.deepcopy(template).fit(samples, labels)
+    again = through_skops(model, tmp_path)
+    np.testing.assert_array_equal(again.predict_proba(samples), model.predict_proba(samples))
+    np.testing.assert_array_equal(again.predict(samples), model.predict(samples))
+    card = persistence.read_metadata(tmp_path / "model.skops")
+    assert card["classes"] == model.classes_.tolist() and card["model"].endswith("OWASVC")
+
+
+@pytest.mark.parametrize(
+    "model", [OWASVCCV(), OWASVCCV(refit=False, Cs=2).fit(X, y), CalibratedClassifierCV(OWASVC())]
+)
+def test_nothing_to_predict_with(model, tmp_path):
+    with pytest.raises(ModelFileError, match="Only fitted classifiers"):
+        persistence.save(model, tmp_path / "model.skops")
 
 
 @pytest.fixture
@@ -196,7 +247,7 @@ def test_plain_skops_reads_the_file_as_well(saved):
     ("model", "words"),
     [
         (OWASVC(), "not fitted"),
-        (SVC().fit(X, y), "Only classifiers of owasvm .* got SVC"),
+        (SVC().fit(X, y), "Only fitted classifiers of owasvm.* got SVC"),
         (make_pipeline(StandardScaler(), SVC()).fit(X, y), "got Pipeline"),
         (OWASVC(weights=lambda r: r**0.5).fit(X, y), "foreign code.*<lambda>"),
         (OWASVC(kernel=lambda a, b: a @ b.T).fit(X, y), "foreign code.*<lambda>"),
@@ -449,5 +500,5 @@ def test_missing_file(tmp_path):
 
 def test_without_skops_the_message_names_the_extra(saved, monkeypatch):
     monkeypatch.setitem(sys.modules, "skops.io", None)
-    with pytest.raises(ImportError, match=r"needs skops.*owasvm\[experiments\]"):
+    with pytest.raises(ImportError, match=r"needs skops.*owasvm\[cli\]"):
         persistence.load(saved)

@@ -10,12 +10,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris, make_moons
 from sklearn.ensemble import RandomTreesEmbedding
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 
-from owasvm import OWASVC, LinearOWASVC, TwoStepOWASVC, _archive, persistence
+from owasvm import (
+    OWASVC,
+    OWASVCCV,
+    LinearOWASVC,
+    LinearOWASVCCV,
+    TwoStepOWASVC,
+    _archive,
+    persistence,
+)
 from owasvm.cli import main
 from owasvm.persistence import ModelFileError
 
@@ -25,6 +42,24 @@ skops_io = pytest.importorskip("skops.io")
 X, y = make_moons(60, noise=0.2, random_state=0)
 IRIS, KINDS = load_iris(return_X_y=True)
 NAMED = pandas.DataFrame(X, columns=["height", "weight"])
+
+MIXED = NAMED.assign(colour=np.where(X[:, 0] > 0, "red", "blue"), size=y * 10 + X[:, 0] // 1)
+
+
+def columns():
+    """What ``owasvm fit`` puts before a classifier."""
+    return ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["height", "weight"]),
+            ("categories", OneHotEncoder(handle_unknown="ignore"), ["colour", "size"]),
+        ]
+    )
+
+
+def rare_columns():
+    encoder = OneHotEncoder(drop="if_binary", min_frequency=5, handle_unknown="ignore")
+    return ColumnTransformer([("categories", encoder, ["colour", "size"])])
+
 
 FITTED = {
     "exact": OWASVC(C=2.0).fit(X, y),
@@ -44,8 +79,21 @@ FITTED = {
     "maxabs": make_pipeline(MaxAbsScaler(), OWASVC()).fit(sp.csr_matrix(X), y),
     "robust": make_pipeline(RobustScaler(), TwoStepOWASVC()).fit(X, y),
     "nested": make_pipeline(make_pipeline(MinMaxScaler()), OWASVC()).fit(X, y),
+    "chosen": OWASVCCV(Cs=[1.0, 2.0], weights=["basic", "uniform"]).fit(X, y),
+    "chosen kinds": make_pipeline(StandardScaler(), LinearOWASVCCV(Cs=2)).fit(IRIS, KINDS),
+    "calibrated": CalibratedClassifierCV(OWASVC(), ensemble=False).fit(X, y),
+    "calibrated kinds": CalibratedClassifierCV(
+        make_pipeline(StandardScaler(), OWASVC()), cv=2, method="isotonic"
+    ).fit(IRIS, KINDS),
+    "columns": make_pipeline(columns(), CalibratedClassifierCV(OWASVC(), ensemble=False)).fit(
+        MIXED, y
+    ),
+    "rare": make_pipeline(rare_columns(), OWASVC()).fit(MIXED, y),
 }
-FITTED = {name: persistence._strip_details(model) for name, model in FITTED.items()}
+FITTED = {
+    name: persistence._change_classifiers(model, persistence._strip_details)
+    for name, model in FITTED.items()
+}
 
 
 def put(name, value):
@@ -54,7 +102,10 @@ def put(name, value):
 
     def change(model):
         for owner in owners:
-            model = model[int(owner)] if owner.isdigit() else getattr(model, owner)
+            if owner == "encoder":
+                model = model.named_transformers_["categories"]
+            else:
+                model = model[int(owner)] if owner.isdigit() else getattr(model, owner)
         model.__dict__[last] = value(model.__dict__.get(last)) if callable(value) else value
 
     return change
@@ -204,6 +255,56 @@ DAMAGES = {
     "scale lost": ("standard", put("0.scale_", None)),
     "no transformer": ("standard", lambda model: model.steps.insert(0, ("first", OWASVC()))),
     "two steps of one name": ("standard", lambda model: model.steps.insert(0, model.steps[0])),
+    "chosen classifier": ("chosen", item("best_estimator_.intercept_", 0, np.nan)),
+    "chosen classes": ("chosen", put("classes_", lambda a: a + 1)),
+    "chosen from nothing": ("chosen", put("Cs", "many")),
+    "chosen method overwritten": ("chosen kinds", put("1.predict", "yes")),
+    "calibrated classifier": (
+        "calibrated",
+        item("calibrated_classifiers_.0.estimator.intercept_", 0, np.nan),
+    ),
+    "calibrated vectors": (
+        "columns",
+        item("1.calibrated_classifiers_.0.estimator.support_vectors_", (0, 0), np.inf),
+    ),
+    "calibration nan": (
+        "calibrated",
+        put("calibrated_classifiers_.0.calibrators.0.a_", float("nan")),
+    ),
+    "calibration text": ("calibrated", put("calibrated_classifiers_.0.calibrators.0.b_", "b")),
+    "calibrators too few": (
+        "calibrated kinds",
+        put("calibrated_classifiers_.1.calibrators", lambda a: a[:2]),
+    ),
+    "calibrated labels": ("calibrated", put("calibrated_classifiers_.0.classes", lambda a: a + 1)),
+    "calibrated kinds differ": ("calibrated kinds", put("classes_", lambda a: a + 1)),
+    "calibration overwritten": (
+        "calibrated",
+        put("calibrated_classifiers_.0.predict_proba", "yes"),
+    ),
+    "calibrated labels differ": (
+        "calibrated kinds",
+        put("calibrated_classifiers_.0.estimator.1.classes_", lambda a: a + 1),
+    ),
+    "method of calibration": ("calibrated", put("method", "magic")),
+    "fewer columns than categories": ("columns", put("0.encoder._n_features_outs", [1, 1])),
+    "categories a number": ("columns", put("0.encoder.categories_", 3)),
+    "categories of one column": ("columns", put("0.encoder.categories_", lambda a: a[:1])),
+    "categories of lists": (
+        "columns",
+        put("0.encoder.categories_", lambda a: [a[0], a[1].reshape(1, -1)]),
+    ),
+    "dropped category outside": (
+        "rare",
+        put("0.encoder._drop_idx_after_grouping", np.array([-5, None], dtype=object)),
+    ),
+    "rare categories outside": (
+        "rare",
+        put(
+            "0.encoder._default_to_infrequent_mappings",
+            lambda a: [None if one is None else one + 10**7 for one in a],
+        ),
+    ),
     "step a number": ("standard", lambda model: model.steps.insert(0, ("first", 3))),
 }
 
@@ -257,7 +358,7 @@ def test_damaged_model_is_refused(name, tmp_path):
         ("C negative", "'C' parameter of OWASVC"),
         ("loss unknown", "'loss' parameter of OWASVC"),
         ("mean too long", r"mean_ has the shape \(5,\), not \(2,\)"),
-        ("scaler of another width", "shape"),
+        ("scaler of another width", "has 3 features, the next 2"),
         ("method overwritten", "OWASVC has its method predict overwritten"),
     ],
 )
