@@ -6,6 +6,7 @@ per rank, sample weights, one cost per sample. :func:`RankCosts` makes the first
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Protocol
 
@@ -125,6 +126,16 @@ class PlainCosts:
         self.n_samples = ascending.size
         self.total = float(self.ascending.sum())
         self.C = self.total / self.n_samples if C is None else C
+
+    def scaled_to(self, C: float) -> PlainCosts:
+        """The same weights times another C."""
+        _check_factor(C)
+        _check_total(C, self.n_samples)
+        scaled = copy(self)
+        scaled.ascending = (float(C) / self.C) * self.ascending
+        scaled.total = float(scaled.ascending.sum())
+        scaled.C = float(C)
+        return scaled
 
     def by_rank(self) -> FloatArray:
         return self.ascending
@@ -370,8 +381,7 @@ def RankCosts(
     >>> RankCosts(4, "superquantile", 0.5, C=3.0).ascending.tolist()
     [0.0, 0.0, 6.0, 6.0]
     """
-    if not np.isfinite(C) or C <= 0:
-        raise ValueError(f"C must be a positive finite number, got {C!r}.")
+    _check_factor(C)
     if sample_weight is None:
         _check_total(C, n_samples)
         ascending = float(C) * owa_weights(n_samples, weights, alpha)
@@ -405,6 +415,11 @@ def costs_by_profile(sample_weight: FloatArray | None, profile: Profile) -> Cost
     if sample_weight is None:
         return PlainCosts(profile.density)
     return ProfileCosts(sample_weight, profile)
+
+
+def _check_factor(C: float) -> None:
+    if not np.isfinite(C) or C <= 0:
+        raise ValueError(f"C must be a positive finite number, got {C!r}.")
 
 
 def _check_total(C: float, weight: float) -> None:

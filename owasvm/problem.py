@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -199,6 +200,20 @@ class OWAProblem:
     def with_costs(self, costs: Costs) -> OWAProblem:
         """The same samples and labels with other costs."""
         return replace(self, costs=costs)
+
+    def with_C(self, C: float) -> OWAProblem:
+        """The same problem with another C; it keeps what is known of samples and weights."""
+        if not isinstance(self.costs, PlainCosts):
+            raise TypeError(f"{type(self.costs).__name__} cannot be scaled; make a new problem.")
+        b, loss = self.constant_classifier
+        scaled = copy(self)
+        changes = {
+            "costs": self.costs.scaled_to(C),
+            "constant_classifier": (b, loss * (C / self.costs.C)),
+        }
+        for name, value in changes.items():
+            object.__setattr__(scaled, name, value)
+        return scaled
 
     def nearest_definite(self) -> OWAProblem:
         """The same problem with a positive semi-definite kernel near its own."""

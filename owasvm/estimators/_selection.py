@@ -28,13 +28,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from owasvm._threads import blas_threads
+from owasvm.costs import PlainCosts
 from owasvm.estimators._base import is_array_of_weights
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.estimators._html import CaptionedBox, describe_search
 from owasvm.estimators._state import SavedState
 from owasvm.preparation import TrainingSet, take_samples
 from owasvm.problem import OWAProblem
-from owasvm.samples import Samples
+from owasvm.samples import GramSamples, Samples
 from owasvm.solution import Solution
 
 FloatArray = NDArray[np.float64]
@@ -487,6 +489,7 @@ class _Fitter:
             self._samples = classifier._prepare(self.training.X)
         else:
             self._samples = self._shared.take(self._kept)
+        self.n_multiplications = self._samples.n_multiplications
 
     def problems(self, weights: Any, alpha: float | None, C: float) -> list[OWAProblem]:
         """The problems of a candidate, one per class or one of two classes."""
@@ -495,25 +498,46 @@ class _Fitter:
         classifier.weights, classifier.alpha, classifier.C = weights, alpha, C
         return classifier._make_problems(self.training, lambda: self._samples)
 
-    def decide(self, problems: list[OWAProblem], solutions: list[Solution]) -> FloatArray:
-        """Decision values of the test samples."""
-        pairs = list(zip(problems, solutions, strict=True))
-        if self._shared is None:
-            values = self.classifier._decide(self.training, pairs, self._test_rows)
-        else:
-            values = np.stack([self._decide_shared(self._shared, *pair) for pair in pairs], axis=1)
-        return values[:, 0] if values.shape[1] == 1 else values
+    def along(
+        self, weights: Any, alpha: float | None, Cs: FloatArray
+    ) -> Iterator[list[OWAProblem]]:
+        """The problems of candidates that differ in C only."""
+        first = self.problems(weights, alpha, float(Cs[0]))
+        yield first
+        scalable = all(isinstance(problem.costs, PlainCosts) for problem in first)
+        for C in Cs[1:].tolist():
+            if scalable:
+                yield [problem.with_C(C) for problem in first]
+            else:
+                yield self.problems(weights, alpha, C)
 
-    def _decide_shared(
-        self, shared: Samples, problem: OWAProblem, solution: Solution
-    ) -> FloatArray:
-        """Decision values by one solution, from what all folds share."""
-        if solution.coef is not None:
-            values = safe_sparse_dot(self._test_rows, solution.coef, dense_output=True)
-            return values + problem.as_given(solution).intercept
-        coef = np.zeros(shared.n_samples)
-        coef[self._kept] = problem.y * solution.dual
-        return shared.scores(coef)[self._test] + solution.intercept
+    def decide(self, solved: list[list[tuple[OWAProblem, Solution]]]) -> FloatArray:
+        """Decision values of the test samples, shape (n_candidates, n_problems, n_test)."""
+        if self._shared is None:
+            return np.stack(
+                [
+                    self.classifier._decide(self.training, pairs, self._test_rows).T
+                    for pairs in solved
+                ]
+            )
+        flat = [pair for pairs in solved for pair in pairs]
+        if flat[0][1].coef is not None:
+            weights = np.stack([solution.coef for _, solution in flat], axis=1)
+            products = safe_sparse_dot(self._test_rows, weights, dense_output=True)
+            intercepts = [problem.as_given(solution).intercept for problem, solution in flat]
+        else:
+            coefs = np.stack([problem.y * solution.dual for problem, solution in flat], axis=1)
+            products = self._multiply(self._shared, coefs)
+            intercepts = [solution.intercept for _, solution in flat]
+        return (products + intercepts).T.reshape(len(solved), -1, self._test.size)
+
+    def _multiply(self, shared: Samples, coefs: FloatArray) -> FloatArray:
+        """Kernel values of the test samples times coefficients of the training samples."""
+        if isinstance(shared, GramSamples):
+            return shared.gram[np.ix_(self._test, self._kept)] @ coefs
+        columns = np.zeros((shared.n_samples, coefs.shape[1]))
+        columns[self._kept] = coefs
+        return np.stack([shared.scores(column)[self._test] for column in columns.T], axis=1)
 
 
 def _run_fold(
@@ -528,37 +552,53 @@ def _run_fold(
     fitter = _Fitter(clone(classifier), shared, data, fold)
     split = _Split(*(np.empty(grid.shape) for _ in _Split._fields))
     upwards = np.argsort(grid.Cs, kind="stable")
-    for i, weights in enumerate(grid.weights):
-        starts: list[Solution | None] = [None] * fitter.training.n_problems
-        for j, alpha in enumerate(grid.alphas):
-            known = starts
-            for rank, k in enumerate(upwards):
+    with blas_threads(fitter.n_multiplications):
+        for i, weights in enumerate(grid.weights):
+            starts: list[Solution | None] = [None] * fitter.training.n_problems
+            for j, alpha in enumerate(grid.alphas):
+                solved = []
+                known = starts
+                for k, problems in zip(
+                    upwards, fitter.along(weights, alpha, grid.Cs[upwards]), strict=True
+                ):
+                    begun = perf_counter()
+                    known = [
+                        fitter.classifier._solve(problem, start)
+                        for problem, start in zip(problems, known, strict=True)
+                    ]
+                    solved.append(list(zip(problems, known, strict=True)))
+                    split.fit_times[i, j, k] = perf_counter() - begun
+                    split.gaps[i, j, k] = max(solution.gap for solution in known)
+                starts = [solution for _, solution in solved[0]]
                 begun = perf_counter()
-                problems = fitter.problems(weights, alpha, float(grid.Cs[k]))
-                solutions = [
-                    fitter.classifier._solve(problem, start)
-                    for problem, start in zip(problems, known, strict=True)
-                ]
-                solved = perf_counter()
-                values = fitter.decide(problems, solutions)
-                score = _score(fitter.training.classes, values, data, fold.test, scorer)
-                known = list(solutions)
-                if rank == 0:
-                    starts = known
-                split.scores[i, j, k] = score
-                split.fit_times[i, j, k] = solved - begun
-                split.score_times[i, j, k] = perf_counter() - solved
-                split.gaps[i, j, k] = max(solution.gap for solution in solutions)
+                values = fitter.decide(solved)
+                split.scores[i, j, upwards] = _score_all(
+                    fitter.training.classes, values, data, fold.test, scorer
+                )
+                split.score_times[i, j] = (perf_counter() - begun) / upwards.size
     return split
+
+
+def _score_all(
+    classes: NDArray[Any], values: FloatArray, data: _Data, test: IntArray, scorer: Any
+) -> FloatArray:
+    """Scores of decision values of shape (n_candidates, n_problems, n_test)."""
+    if scorer is not None or data.score_params:
+        return np.array(
+            [
+                _score(classes, of_one[0] if len(of_one) == 1 else of_one.T, data, test, scorer)
+                for of_one in values
+            ]
+        )
+    chosen = values[:, 0] > 0.0 if values.shape[1] == 1 else values.argmax(axis=1)
+    return np.mean(classes[chosen.astype(int)] == data.y[test], axis=1)
 
 
 def _score(
     classes: NDArray[Any], values: FloatArray, data: _Data, test: IntArray, scorer: Any
 ) -> float:
-    """Score of decision values of the test samples; accuracy by default."""
+    """Score of decision values of the test samples by the scorer; accuracy by default."""
     answers = _Answers(classes, values)
-    if scorer is None and not data.score_params:
-        return float(np.mean(answers.predict(None) == data.y[test]))
     params = {name: np.asarray(given)[test] for name, given in data.score_params.items()}
     if scorer is None:
         return float(answers.score(None, data.y[test], **params))

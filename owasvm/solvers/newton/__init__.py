@@ -1,6 +1,7 @@
 """Convex weights: the semismooth Newton augmented Lagrangian method and its front end.
 
 ``core`` minimises any convex ordered loss, ``coarse`` finds a start for many samples,
+``continuation`` tells where a known solution needs no step,
 ``stopping`` decides by certificates when an iterate will do, ``tuning`` holds what is left to
 measurement.
 """
@@ -20,6 +21,7 @@ from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.contract import Callback, Settings, Solver
 from owasvm.solvers.newton.coarse import start_on_share
+from owasvm.solvers.newton.continuation import carry_over
 from owasvm.solvers.newton.core import (
     ConvexTask,
     Iterate,
@@ -57,10 +59,19 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     clock = Clock.start(settings)
     # Every certificate will ask for it; now there is room for the sort that it takes.
     _ = problem.constant_classifier
-    operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
     loss = problem.ranked_loss()
-    task = ConvexTask(operator, problem.y, loss, margin, tuning=tuning)
     known = settings.warm_start
+    if known is not None:
+        carried = carry_over(problem, known, loss, settings.tol, tuning)
+        if carried is not None:
+            return carried.as_solution(
+                Status.OPTIMAL,
+                "newton",
+                solve_time=clock.elapsed,
+                details={**known.details, "mean_cost": loss.mean_cost},
+            )
+    operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
+    task = ConvexTask(operator, problem.y, loss, margin, tuning=tuning)
     if known is not None:
         start = start_from(task, known)
     else:
