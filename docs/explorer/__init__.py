@@ -1,0 +1,1 @@
+"""The explorer: one page that shows what rank weights do, from solutions computed beforehand."""
