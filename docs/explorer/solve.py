@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from docs.explorer.datasets import MAKERS, Dataset
-from owasvm import OWASVC
+from owasvm import OWASVC, ConstantClassifierWarning
 from owasvm.path import fit_path
 from owasvm.solution import Solution
 from owasvm.weights import is_convex, owa_weights
@@ -143,6 +143,7 @@ def fit_falling(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConstantClassifierWarning)
         return model.fit(X, dataset.y).solution_
 
 

@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, PngImagePlugin
+from stamp import KEY, source
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -42,7 +43,9 @@ def main() -> None:
     # Enough colours for the gradients; a third of the size.
     image = image.quantize(256, dither=Image.Dither.NONE)
     output = Path(__file__).with_name("explorer.png")
-    image.save(output, optimize=True)
+    stamp = PngImagePlugin.PngInfo()
+    stamp.add_text(KEY, source(__file__))
+    image.save(output, optimize=True, pnginfo=stamp)
     print(f"{output.name}: {image.width} x {image.height}, {output.stat().st_size / 1e3:.0f} kB")
 
 

@@ -11,7 +11,7 @@
     ["Trim too much: a class is lost", { data: "unequal", weights: "trimmed", alpha: 0.16, C: 0.5, kernel: "linear" }],
     ["Too careful: w = 0", { data: "overlap", weights: "superquantile", alpha: 0.3, C: 1, kernel: "linear" }],
     ["Bend the boundary", { data: "moons", weights: "basic", alpha: 0.5, C: 0.5, kernel: "rbf" }],
-    ["Fewer missed tumours", { data: "tumours", weights: "basic", alpha: 0.3, C: 1, kernel: "linear" }],
+    ["Fewer missed tumours", { data: "tumours", weights: "basic", alpha: 0.3, C: 0.1, kernel: "linear" }],
   ];
   const KERNELS = { linear: "Linear", rbf: "Gaussian" };
   const NAMES = { "-1": "orange", 1: "blue" };
