@@ -2,12 +2,14 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from owasvm import OWASVC
+from owasvm.weights import is_convex
 from tests.chromium import Chromium, find_chromium
 
 WHY = "source distributions have no docs"
@@ -82,6 +84,28 @@ def test_proofs_of_falling_weights_are_kept():
     dataset = datasets.make_wrong_labels()
     model = OWASVC(1.0, weights="trimmed", alpha=0.1, kernel="linear").fit(dataset.X, dataset.y)
     assert set(model.outliers_) == set(dataset.marked)
+
+
+def test_page_of_the_documentation_counts_right():
+    proven, all_fits = Counter(), Counter()
+    for packed in build.read_solutions():
+        contents = solve.unpack(packed)
+        statuses = contents.header["statuses"]
+        weights = {
+            (family["key"], alpha): row
+            for family in contents.header["families"]
+            for alpha, row in zip(family["alphas"], family["weights"], strict=True)
+        }
+        for fit, figures in zip(find_fits(contents), contents.figures, strict=True):
+            kind = "convex" if is_convex(weights[fit[1:3]]) else fit[1]
+            all_fits[kind] += 1
+            proven[kind] += statuses[int(figures[3])] == "optimal"
+    text = (Path(build.__file__).parents[1] / "explorer.md").read_text(encoding="utf-8")
+    assert proven["convex"] == all_fits["convex"]
+    assert f"{sum(all_fits.values()):,} fits" in text
+    assert f"all {all_fits['convex']:,} such fits" in text
+    for kind in ("trimmed", "quadratic", "max-entropy"):
+        assert f"{proven[kind]} of {all_fits[kind]} {kind}" in text
 
 
 def test_unknown_dataset_is_named(monkeypatch, capsys):
@@ -186,6 +210,17 @@ def test_first_picture_comes_by_itself(page):
 def test_objective_is_what_coefficients_give(page):
     for key in ("group", "labels"):
         assert page.evaluate(f"explorer.compareObjectives('{key}')") < 1e-6
+
+
+def test_stored_objectives_are_what_coefficients_give(chromium, tmp_path):
+    path = tmp_path / "explorer.html"
+    path.write_text(build.assemble(build.read_solutions()), encoding="utf-8")
+    chromium.open(path)
+    chromium.evaluate(STILL)
+    # Coefficients of the Gaussian kernel have 24 bits.
+    for key in build.ORDER:
+        assert chromium.evaluate(f"explorer.compareObjectives('{key}')") < 5e-5
+    assert chromium.problems == []
 
 
 @pytest.mark.parametrize(

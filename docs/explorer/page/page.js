@@ -2,7 +2,7 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const CELL = 4; // pixels between two points where decision values are computed
-  const SAME = 2e-5; // deviations closer than this are a tie: coefficients have 24 bits
+  const SAME = 2e-5; // deviations closer than this are a tie, coefficients have 24 bits
   const MOTION = 180; // milliseconds from one boundary to the next
 
   const PRESETS = [
@@ -485,7 +485,8 @@
     } else if (all) {
       if (after < before) words.push(`${after ? `Only ${after}` : "None"} of the ${all} ${many} ${after === 1 ? "is" : "are"} misclassified; the classical SVM misses ${before === all ? `all ${all}` : before}.`);
       else if (after > before) words.push(`${after === all ? `All ${all}` : `${after} of ${all}`} ${many} ${after === 1 ? "is" : "are"} misclassified; the classical SVM misses ${before || "none"}.`);
-      if (lost) words.push(`${lost === all ? "All of them" : lost} ${lost === 1 ? "is" : "are"} ignored (ringed).`);
+      const whose = words.length ? "of them" : `of the ${all} ${many}`;
+      if (lost) words.push(`${lost === all ? "All" : lost} ${whose} ${lost === 1 ? "is" : "are"} ignored (ringed).`);
     } else if (result.ignored.size) words.push(`${plural(result.ignored.size, "point")} ignored (ringed): they do not pull at the boundary.`);
     const [worst, was] = [Math.max(...result.deviations), Math.max(...classical.deviations)];
     if (worst < 0.97 * was) words.push(`The worst deviation falls from ${was.toFixed(2)} to ${worst.toFixed(2)}.`);
