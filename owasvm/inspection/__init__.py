@@ -1,5 +1,14 @@
-"""Looking into data and fitted classifiers."""
+"""Looking into data and fitted classifiers: pictures, and labels that look wrong."""
 
+from owasvm.inspection.deviations import DeviationsDisplay
 from owasvm.inspection.labels import label_issues, suspicion
+from owasvm.inspection.path import PathDisplay
+from owasvm.inspection.weights import WeightsDisplay
 
-__all__ = ["label_issues", "suspicion"]
+__all__ = [
+    "DeviationsDisplay",
+    "PathDisplay",
+    "WeightsDisplay",
+    "label_issues",
+    "suspicion",
+]
