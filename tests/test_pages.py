@@ -30,6 +30,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
 
 # Packages of an extra that the code of a page needs.
 NEEDS = {
+    "docs/inspection.md": ["matplotlib"],
     "docs/large-data.md": ["dask"],
     "docs/onnx.md": ["skl2onnx", "onnxruntime"],
     "docs/paper-models.md": ["cvxpy", "pyscipopt"],
