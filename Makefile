@@ -21,7 +21,7 @@ export NUMBA_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint format types check bench docs reproduce clean
+.PHONY: help venv test lint format types check bench docs dist reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' \
@@ -72,6 +72,9 @@ docs: $(INSTALLED_DOCS) ## build the documentation, warnings are errors, and che
 	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	OWASVM_SITE=docs/_build/html $(BIN)/python -m pytest -q tests/test_site.py
 	@echo "The pages: docs/_build/html/index.html"
+
+dist: $(INSTALLED) ## build wheel and sdist into dist/ and try them in clean environments
+	$(BIN)/python tools/check_dist.py
 
 reproduce: $(INSTALLED_EXPERIMENTS) ## repeat the paper's experiments on one dataset, coarse grid, with report
 	$(BIN)/owasvm reproduce --grid coarse --dataset wbc --output $(RESULTS)
