@@ -57,7 +57,7 @@ AUS  app-OWA-SVM_K  |  2 1 quadratic 0.6     | -5 2 exponential 0.6
 AUS  ex-OWA-SVM_K   | -5 2 basic 0.8         |  -
 DIA  l2-SVM         | -3 . . .               |  1 . . .
 DIA  app-OWA-SVM    | -3 . trigonometric 0.4 | -5 . basic 0.6
-DIA  ex-OWA-SVM     | -3 . trigonometric 0.4 | -4 . basic 0.4
+DIA  ex-OWA-SVM     | -3 . trigonometric 0.4 |  5 . exponential 0.4
 DIA  l2-SVM_K       | -2 0 . .               |  6 3 . .
 DIA  app-OWA-SVM_K  | -1 1 trigonometric 0.4 |  -
 DIA  ex-OWA-SVM_K   | -1 1 trigonometric 0.4 | -2 0 basic 0.6
