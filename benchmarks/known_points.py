@@ -58,9 +58,8 @@ def main() -> None:
             else:
                 counts["differ"] += 1
                 print(f"{metric} {dataset} {model}: {ours:.2f}, printed {printed:.2f}")
-    print(
-        f"{len(KNOWN_POINTS)} printed values in {time.process_time() - begun:.0f} s of processor"
-    )
+    seconds = time.process_time() - begun
+    print(f"{len(KNOWN_POINTS)} printed values, {seconds:.0f} s of processor time")
     for name, count in counts.items():
         print(f"{name}: {count}")
 

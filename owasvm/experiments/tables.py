@@ -148,12 +148,18 @@ def load_counts(run_folder: Path) -> pd.DataFrame:
     -------
     counts : DataFrame
         Columns ``dataset``, ``folds``, ``model``, ``versions`` and ``fits``.
+
+    Notes
+    -----
+    A store from which fits were left out to make it small has them in a table of this name.
     """
-    return _read(
-        run_folder,
-        "SELECT dataset, folds, model, versions, COUNT(*) AS fits FROM cells "
-        "GROUP BY dataset, folds, model, versions ORDER BY dataset, folds, model, versions",
-    )
+    keys = "dataset, folds, model, versions"
+    query = f"SELECT {keys}, COUNT(*) AS fits FROM cells GROUP BY {keys} ORDER BY {keys}"
+    with _open_store(run_folder) as store:
+        tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master")}
+    if "counts" in tables:
+        query = f"SELECT {keys}, fits FROM counts ORDER BY {keys}"
+    return _read(run_folder, query)
 
 
 def load_orders(run_folder: Path) -> pd.DataFrame:
