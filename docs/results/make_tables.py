@@ -1,9 +1,13 @@
-"""Write the tables of ``docs/comparison.md`` from a run with nested cross-validation.
+"""Write tables of the documentation from a run, in fewer columns than the report has.
 
-    owasvm reproduce --grid coarse --dataset all --output RUN
-    python docs/results/make_comparison.py RUN
+    python docs/results/make_tables.py nested RUN
 
-writes ``nested.md`` and ``nested-pairs.md`` beside this script.
+writes the tables of ``docs/comparison.md``, ``nested.md`` and ``nested-pairs.md``, beside this
+script, from a run with nested cross-validation, and
+
+    python docs/results/make_tables.py scores RUN
+
+those of accuracy and AUC in ``docs/reproduce.md``, from a run of the paper's whole grid.
 """
 
 import sys
@@ -95,11 +99,47 @@ def write_pairs(scores: dict[str, pd.DataFrame]) -> str:
     return f"{summary}\n\n" + "\n".join(lines) + "\n"
 
 
+def write_scores(frame: pd.DataFrame, metric: str, protocol: str) -> str:
+    """Best values of the grid; printed ones in brackets where they differ."""
+    folds = {"paper": "folds of the paper", "same": "same folds for all"}[protocol]
+    lines = [
+        f"### {METRIC_NAMES[metric]}, {folds}",
+        "",
+        f"Table {paper.TABLES[metric].number} of the paper: best {METRIC_NAMES[metric]} (%) over "
+        "the grid; the printed value in brackets where ours is another; the best of a row in "
+        "bold.",
+        "",
+        "| Data | " + " | ".join(paper.MODELS) + " |",
+        "|:--|" + "--:|" * len(paper.MODELS),
+    ]
+    for dataset in paper.DATASETS:
+        rows = frame[frame["dataset"] == dataset].to_dict("records")
+        best = max((round(row["ours"], 2) for row in rows), default=0.0)
+        cells = []
+        for row in rows:
+            ours = f"{row['ours']:.2f}"
+            bold = "**" if float(ours) == best else ""
+            printed = "" if ours == f"{row['paper']:.2f}" else f" ({row['paper']:.2f})"
+            cells.append(f"{bold}{ours}{bold}{printed}")
+        lines.append(f"| {label(dataset)} | {' | '.join(cells)} |")
+    if protocol == "same":
+        lines += ["", "The printed values of l2-SVM_K come from other, unshuffled folds."]
+    return "\n".join(lines) + "\n"
+
+
+def write(name: str, text: str) -> None:
+    (FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
+
+
 def main() -> None:
-    run = load_run(Path(sys.argv[1]))
-    scores = {metric: nested_scores(run, metric) for metric in METRIC_NAMES}
-    (FOLDER / "nested.md").write_text(write_means(run, scores), encoding="utf-8")
-    (FOLDER / "nested-pairs.md").write_text(write_pairs(scores), encoding="utf-8")
+    run = load_run(Path(sys.argv[2]))
+    if sys.argv[1] == "nested":
+        scores = {metric: nested_scores(run, metric) for metric in METRIC_NAMES}
+        write("nested", write_means(run, scores))
+        write("nested-pairs", write_pairs(scores))
+    else:
+        for (metric, protocol), frame in run.compared.items():
+            write(f"{metric}-{protocol}-folds", write_scores(frame, metric, protocol))
 
 
 if __name__ == "__main__":
