@@ -177,10 +177,14 @@ def _fit(cell: Mapping[str, Any], X: FloatArray, y: FloatArray) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
+    from owasvm import ConstantClassifierWarning
+
     classifier = make_classifier(cell["model"], cell, *X.shape)
     # With several threads the last digits of a product depend on how the work was divided.
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)
+        # In the plane of two components the best weights of the whole data may be too steep.
+        warnings.simplefilter("ignore", ConstantClassifierWarning)
         return classifier.fit(X, y)
 
 
