@@ -365,7 +365,9 @@ def _check_encoder(encoder: OneHotEncoder) -> None:
     for categories in encoder.categories_:
         _check_array(categories, "OneHotEncoder.categories_", "biufUO", (None,))
     dropped = encoder._drop_idx_after_grouping
-    for index, categories in zip([] if dropped is None else dropped, encoder.categories_):
+    if dropped is None:
+        dropped = [None] * len(encoder.categories_)
+    for index, categories in zip(dropped, encoder.categories_, strict=True):
         if index is not None and not (_is_whole(index) and 0 <= index < len(categories)):
             raise ValueError(f"OneHotEncoder drops a category {index!r} that is not there")
     if encoder._infrequent_enabled:

@@ -294,7 +294,7 @@ def test_svmlight_indices_mean_the_same_at_prediction(capsys):
 
 def test_large_sparse_file_stays_sparse(capsys, monkeypatch):
     monkeypatch.setattr("owasvm.cli._svmlight._DENSE_ENTRIES", 100)
-    monkeypatch.setattr("owasvm.cli.predict._BLOCK_ENTRIES", 100)
+    monkeypatch.setattr("owasvm.cli._application._BLOCK_ENTRIES", 100)
     dump_svmlight_file(IRIS.data[50:], IRIS.target[50:], "data", zero_based=False)
     arguments = ["fit", "data", "--output", "m.skops", "--model", "linear", "--cv", 2]
     assert "--scale maxabs" in refused(capsys, *arguments, "--scale", "standard")
@@ -452,10 +452,9 @@ def test_model_saved_by_hand(capsys):
         (lambda table: table.rename(columns=str.upper), "lacks columns"),
         (lambda table: table[["kind"]], "only one column found"),
         (
-            lambda table: table.astype({"petal width": object}).replace(1.4, "?"),
-            "'\\?', not a num",
+            lambda table: table.astype({"petal width": object}).replace(1.4, "wide"),
+            "'wide', not a num",
         ),
-        (lambda table: table.replace(1.4, np.nan), "column 'petal width', row 1 is empty"),
         (lambda table: table.replace(1.4, np.inf), "row 1 is .*inf"),
         (lambda table: table[:0], "no rows"),
     ],
@@ -531,9 +530,7 @@ BAD_FILES = [
     ("nowhere.csv", "there is no file nowhere.csv"),
     (".", ". is a folder, not a data file"),
     ("text.csv", "column 'sepal length', row 3 is 'a little', not a number"),
-    ("nan.csv", "column 'sepal width', row 5 is 'nan', not a finite number"),
     ("inf.csv", "column 'petal length', row 1 is -inf, not a finite number"),
-    ("gap.csv", "column 'petal width', row 4 is empty"),
     ("no_label.csv", "column 'kind', row 6 is empty; every row needs a label"),
     ("one_class.csv", "has one class only, 'virginica'"),
     ("ragged.csv", "column 'kind', row 4 is empty"),
@@ -562,6 +559,21 @@ def test_bad_file(name, words, capsys):
     write_bad_files()
     err = refused(capsys, "fit", name, "--target", "kind", "--output", "m.skops")
     assert words in err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nan.csv", "column 'sepal width', row 5 is 'nan', not a number; have it filled in"),
+        ("gap.csv", "column 'petal width', row 4 is empty"),
+    ],
+)
+def test_missing_values_are_an_error_on_request(name, words, capsys):
+    write_bad_files()
+    arguments = ["fit", name, "--target", "kind", "--output", "m.skops", "--cv", 0]
+    err = refused(capsys, *arguments, "--missing", "error")
+    assert words in err and "--missing impute" in err
+    run(capsys, *arguments, "--missing", "impute")
 
 
 @pytest.mark.parametrize(
@@ -667,7 +679,7 @@ def test_missing_package_names_the_extra(missing, capsys, monkeypatch):
     frame().to_parquet("two.parquet")
     monkeypatch.setitem(sys.modules, missing, None)
     err = refused(capsys, "fit", "two.parquet", "--target", "kind", "--output", "m.skops")
-    assert f"needs {missing}" in err and "pip install 'owasvm[experiments]'" in err
+    assert f"'owasvm fit' needs {missing}" in err and "pip install 'owasvm[cli]'" in err
 
 
 # ----------------------------------------------------------------------------- the command itself

@@ -27,6 +27,7 @@ __all__ = ["COMMANDS", "main"]
 #: The subcommands, in the order of the help text.
 COMMANDS: tuple[str, ...] = (
     "fit",
+    "evaluate",
     "predict",
     "inspect",
     "datasets",

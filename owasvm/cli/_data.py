@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import io
 import lzma
 import re
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,9 @@ _SUFFIXES = {
     ".libsvm": "svmlight",
 }
 _SVMLIGHT_LINE = re.compile(r"[-+]?[\d.][^\s:]*(\s+(\d+|qid):\S+)+\s*(#.*)?$")
+_WORKBOOKS = {".xls", ".xlsx", ".xlsm", ".ods"}
+# A mark at the beginning, as some programs write it, is skipped.
+_DEFAULT_ENCODING = "utf-8-sig"
 _SAMPLE_CHARACTERS = 1 << 20
 _LONGEST_FIRST_LINE = 1 << 26
 
@@ -37,12 +42,12 @@ data files:
   CSV       The first line names the columns. The separator is guessed (comma,
             semicolon, tab, bar or spaces) unless --separator is given. Errors
             count the rows from 1, the first below the names.
-  Parquet   Any table of numbers.
+  Parquet   Any table of numbers and text.
   svmlight  Lines 'label index:value ...', as LIBSVM reads and writes them.
   The format follows from the name or, failing that, from the content; --format
-  settles it. Text files may be compressed (.gz, .bz2, .xz). Features must be
-  finite numbers: nothing missing, no text. A pipe is read to its end. No more
-  than {in_words(MAX_DATA_BYTES)} are read, unpacked, unless --max-size allows it.
+  settles it. Text files may be compressed (.gz, .bz2, .xz). Text is UTF-8
+  unless --encoding says otherwise. A pipe is read to its end. No more than
+  {in_words(MAX_DATA_BYTES)} are read, unpacked, unless --max-size allows it.
 """
 
 
@@ -51,6 +56,7 @@ class ReadingOptions:
     """How to read a data file."""
 
     format: str | None
+    encoding: str
     separator: str | None
     decimal: str
     has_header: bool
@@ -62,6 +68,14 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how to read the data")
     group.add_argument(
         "--format", choices=FORMATS, help="format of the data file (default: by name and content)"
+    )
+    group.add_argument(
+        "--encoding",
+        metavar="NAME",
+        type=_encoding,
+        default=_DEFAULT_ENCODING,
+        help="how the characters of a CSV file are written, such as latin-1, cp1252 or utf-16 "
+        "(default: UTF-8)",
     )
     group.add_argument(
         "--separator",
@@ -95,6 +109,7 @@ def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
     """The options of :func:`add_reading_options`, checked."""
     return ReadingOptions(
         format=arguments.format,
+        encoding=arguments.encoding,
         separator=None if arguments.separator is None else separator_of(arguments.separator),
         decimal=arguments.decimal,
         has_header=not arguments.no_header,
@@ -102,36 +117,93 @@ def reading_options(arguments: argparse.Namespace) -> ReadingOptions:
     )
 
 
-def read_data(path: Path, options: ReadingOptions) -> TableData | SvmlightData:
-    """Read a data file of any of the formats."""
+def read_data(
+    path: Path, options: ReadingOptions, texts: Collection[str] = ()
+) -> TableData | SvmlightData:
+    """Read a data file of any of the formats.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : ReadingOptions
+        How to read it.
+    texts : collection of str
+        Columns to take as text even where they look like numbers.
+
+    Returns
+    -------
+    data : TableData or SvmlightData
+    """
     try:
-        return _read(source_of(path, options.max_bytes), options)
-    except UnicodeDecodeError as error:
+        return _read(source_of(path, options.max_bytes), options, texts)
+    except UnicodeError as error:
         raise UsageError(
-            f"{path} is not UTF-8 text ({one_line(error.reason)}); convert it, or give --format"
+            f"{path} is not {options.encoding.upper().removesuffix('-SIG')} text; say how it is "
+            "written: --encoding latin-1 reads files of Western Europe"
         ) from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or one_line(error)
         raise UsageError(f"cannot read {path}: {reason}") from error
 
 
-def _read(source: Source, options: ReadingOptions) -> TableData | SvmlightData:
+def _read(
+    source: Source, options: ReadingOptions, texts: Collection[str]
+) -> TableData | SvmlightData:
     path = source.path
     chosen = options.format or _format_by_name(path)
-    if chosen == "parquet" or (chosen is None and _starts_like_parquet(source)):
+    start = _first_bytes(source)
+    if chosen == "parquet" or (chosen is None and start.startswith(b"PAR1")):
         return read_parquet(source)
-    sample = _sample(source)
+    _refuse_foreign(source, start, options.encoding)
+    sample = _sample(source, options.encoding)
     if not sample.strip():
         raise UsageError(f"{path} is empty")
     if "\0" in sample:
         raise UsageError(f"{path} is no text: it holds bytes of value 0")
+    _refuse_json(path, sample)
     if chosen == "svmlight" or (chosen is None and looks_like_svmlight(sample)):
         return read_svmlight(source)
     if chosen == "csv" and options.format is None and looks_like_svmlight(sample):
         raise UsageError(
             f"{path} looks like an svmlight file in spite of its name: --format svmlight"
         )
-    return read_csv(source, sample, options.separator, options.decimal, options.has_header)
+    return read_csv(
+        source,
+        sample,
+        separator=options.separator,
+        decimal=options.decimal,
+        has_header=options.has_header,
+        encoding=options.encoding,
+        texts=texts,
+    )
+
+
+def _refuse_foreign(source: Source, start: bytes, encoding: str) -> None:
+    """Refuse files of other programs, and say what makes a table of them."""
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) and encoding == _DEFAULT_ENCODING:
+        raise UsageError(f"{source.path} is UTF-16 text: --encoding utf-16")
+    if start.startswith(b"\xd0\xcf\x11\xe0") or source.path.suffix.lower() in _WORKBOOKS:
+        raise UsageError(
+            f"{source.path} is a workbook; save its sheet as CSV in the spreadsheet program"
+        )
+    if start.startswith(b"PK\x03\x04"):
+        raise UsageError(f"{source.path} is a zip archive; unpack it first: unzip {source.path}")
+
+
+def _refuse_json(path: Path, sample: str) -> None:
+    """Refuse JSON with a line that makes a table of it."""
+    text = sample.lstrip()
+    if not re.match(r'\{\s*"|\[\s*[\[{]', text):
+        return
+    first = text.partition("\n")[0].strip()
+    is_lines = first.startswith("{") and first.endswith("}") and text.count("\n{") > 0
+    reading = f"read_json({str(path)!r}{', lines=True' if is_lines else ''})"
+    table = str(path.with_suffix(".csv"))
+    raise UsageError(
+        f"{path} holds JSON, not a table; make one of it: python -c "
+        f'"import pandas; pandas.{reading}.to_csv({table!r}, index=False)"'
+    )
 
 
 def looks_like_svmlight(sample: str) -> bool:
@@ -146,14 +218,25 @@ def _format_by_name(path: Path) -> str | None:
     return _SUFFIXES.get(name.suffix.lower())
 
 
-def _starts_like_parquet(source: Source) -> bool:
+def _first_bytes(source: Source) -> bytes:
     with source.raw() as stream:
-        return stream.read(4) == b"PAR1"
+        return stream.read(4)
 
 
-def _sample(source: Source) -> str:
+def _encoding(text: str) -> str:
+    """The name of an encoding, out of an option."""
+    try:
+        name = codecs.lookup(text).name
+    except LookupError:
+        raise argparse.ArgumentTypeError(
+            f"must be an encoding such as utf-8, latin-1, cp1252 or utf-16, got {text!r}"
+        ) from None
+    return _DEFAULT_ENCODING if name == "utf-8" else name
+
+
+def _sample(source: Source, encoding: str) -> str:
     """The beginning of a text file, in whole lines, at least one that is not blank."""
-    with io.TextIOWrapper(source.unpack(), encoding="utf-8-sig") as stream:
+    with io.TextIOWrapper(source.unpack(), encoding=encoding) as stream:
         text = stream.read(_SAMPLE_CHARACTERS).lstrip("\r\n")
         while "\n" not in text.strip("\n") and (more := stream.read(_SAMPLE_CHARACTERS)):
             text = (text + more).lstrip("\r\n")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TextIO
@@ -43,6 +45,13 @@ def warn(message: object, file: TextIO | None = None) -> None:
 def note(message: object) -> None:
     """Write something worth knowing to standard error."""
     sys.stderr.write(f"owasvm: note: {one_line(message)}\n")
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Keep standard error empty for a while."""
+    with redirect_stderr(io.StringIO()):
+        yield
 
 
 def listing(names: Iterable[object], limit: int = 8) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owasvm.cli._errors import UsageError, listing, note
 from owasvm.cli._labels import as_labels
+from owasvm.cli._notes import Notes
+from owasvm.cli._pipeline import make_frame
 from owasvm.cli._svmlight import SvmlightData, is_sparse
 from owasvm.cli._tables import TableData
 
@@ -29,14 +30,17 @@ class Matched:
         True labels of the rows that have one; None if no row has.
     is_labelled : ndarray of shape (n_samples,)
         Which rows have one.
+    ids : dict
+        The column that tells rows apart, under its name; empty if there is none.
     """
 
     samples: Any
     truth: NDArray[Any] | None
     is_labelled: NDArray[np.bool_]
+    ids: dict[str, Any]
 
 
-def match(data: TableData | SvmlightData, model: Any, metadata: Mapping[str, Any]) -> Matched:
+def match(data: TableData | SvmlightData, model: Any, notes: Notes) -> Matched:
     """Bring the features of a data file into the order of a model.
 
     Parameters
@@ -45,8 +49,8 @@ def match(data: TableData | SvmlightData, model: Any, metadata: Mapping[str, Any
         The data file.
     model : estimator
         The model, fitted.
-    metadata : mapping
-        What ``owasvm fit`` noted in the model file: the target, how features are counted.
+    notes : Notes
+        What ``owasvm fit`` noted in the model file.
 
     Returns
     -------
@@ -55,17 +59,21 @@ def match(data: TableData | SvmlightData, model: Any, metadata: Mapping[str, Any
     names = getattr(model, "feature_names_in_", None)
     known = None if names is None else [str(name) for name in names]
     if isinstance(data, SvmlightData):
-        return _match_svmlight(data, model, metadata, known)
-    return _match_table(data, model, metadata.get("target"), known)
+        return _match_svmlight(data, model, notes, known)
+    return _match_table(data, model, notes, known)
 
 
 def _match_svmlight(
-    data: SvmlightData, model: Any, metadata: Mapping[str, Any], known: list[str] | None
+    data: SvmlightData, model: Any, notes: Notes, known: list[str] | None
 ) -> Matched:
     import numpy as np
 
-    starts_with_zero = bool(metadata.get("starts_with_zero", False))
-    samples = data.samples(starts_with_zero, int(model.n_features_in_))
+    if notes.categories:
+        raise UsageError(
+            f"{data.path} is an svmlight file, which holds numbers only; the model has categories "
+            f"in {listing(notes.categories)}"
+        )
+    samples = data.samples(notes.starts_with_zero, int(model.n_features_in_))
     if known is not None:
         note(f"{data.path} has no column names; its features are taken in the order of the model")
         samples = _name_columns(samples, known)
@@ -73,32 +81,61 @@ def _match_svmlight(
     if truth is not None and not np.isin(truth.astype(str), model.classes_.astype(str)).any():
         # Files of samples without labels carry a number in front that means nothing.
         truth = None
-    return Matched(samples, truth, np.ones(data.targets.size, dtype=bool))
+    return Matched(samples, truth, np.ones(data.targets.size, dtype=bool), {})
 
 
-def _match_table(data: TableData, model: Any, target: object, known: list[str] | None) -> Matched:
-    if known is None:
-        known = _by_position(data, int(model.n_features_in_))
-        samples: Any = data.numbers(known)
-    else:
-        _check_features(data, known)
-        samples = _name_columns(data.numbers(known), known)
-    ignored = [name for name in data.columns if name not in known and name != target]
-    if ignored:
-        note(f"columns the model does not know are ignored: {listing(ignored)}")
-    return _with_truth(data, samples, target)
-
-
-def _with_truth(data: TableData, samples: Any, target: object) -> Matched:
+def _match_table(data: TableData, model: Any, notes: Notes, known: list[str] | None) -> Matched:
     import numpy as np
 
-    if not isinstance(target, str) or target not in data.columns:
-        return Matched(samples, None, np.zeros(len(data.frame), dtype=bool))
+    if known is None:
+        known = _by_position(data, int(model.n_features_in_))
+        samples: Any = np.column_stack([data.numbers(name) for name in known])
+    else:
+        _check_features(data, known)
+        samples = make_frame(data, known, notes.categories, fills=notes.fills)
+        _look_at_categories(samples, notes)
+    others = {*known, notes.target, notes.id}
+    ignored = [name for name in data.columns if name not in others]
+    if ignored:
+        note(f"columns the model does not know are ignored: {listing(ignored)}")
+    truth, is_labelled = _read_truth(data, notes.target)
+    return Matched(samples, truth, is_labelled, _read_ids(data, notes.id))
+
+
+def _look_at_categories(samples: Any, notes: Notes) -> None:
+    """Note categories that were not in the training data."""
+    for name, seen in notes.categories.items():
+        is_new = ~samples[name].isin(seen)
+        if is_new.any():
+            note(
+                f"column {name!r}: {listing(sorted(set(samples[name][is_new])))} in "
+                f"{int(is_new.sum())} rows was not in the training data and counts as none of its "
+                "categories"
+            )
+
+
+def _read_ids(data: TableData, name: str | None) -> dict[str, Any]:
+    if name is None:
+        return {}
+    if name not in data.columns:
+        note(f"{data.path} has no column {name!r}; predictions are without ids")
+        return {}
+    return {name: data.frame[name].to_numpy()}
+
+
+def _read_truth(
+    data: TableData, target: str | None
+) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
+    """Labels of the rows that have one, and which rows these are."""
+    import numpy as np
+
+    if target is None or target not in data.columns:
+        return None, np.zeros(len(data.frame), dtype=bool)
     is_labelled = ~data.frame[target].isna().to_numpy()
     if not is_labelled.any():
-        return Matched(samples, None, is_labelled)
+        return None, is_labelled
     given = data.frame[target][is_labelled].to_numpy()
-    return Matched(samples, _labels_or_none(given, data.path), is_labelled)
+    return _labels_or_none(given, data.path), is_labelled
 
 
 def _labels_or_none(values: Any, path: Path) -> NDArray[Any] | None:
@@ -106,7 +143,7 @@ def _labels_or_none(values: Any, path: Path) -> NDArray[Any] | None:
     try:
         return as_labels(values, f"the labels of {path}")
     except UsageError as error:
-        note(f"no accuracy: {error}")
+        note(f"labels are not used: {error}")
         return None
 
 
@@ -119,9 +156,11 @@ def _check_features(data: TableData, known: list[str]) -> None:
             f"only one column found in {data.path}, {listing(data.columns)}; the model needs "
             f"{listing(known)} (if the columns were not told apart, give --separator)"
         )
+    no_header = all(name.isdecimal() for name in known)
+    hint = " (if its first line holds data, add --no-header)" if no_header else ""
     raise UsageError(
         f"{data.path} lacks columns the model was trained on: {listing(missing)}; it has "
-        f"{listing(data.columns)}"
+        f"{listing(data.columns)}{hint}"
     )
 
 

@@ -1,16 +1,18 @@
-"""The options of ``owasvm fit`` that make the classifier."""
+"""The options that make the classifier, one value or several to choose from."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
-from owasvm.cli._errors import UsageError, listing, refuse_unknown
+from owasvm.cli._errors import UsageError, listing, note, refuse_unknown
+
+T = TypeVar("T")
 
 MODELS = {"exact": "OWASVC", "linear": "LinearOWASVC", "two-step": "TwoStepOWASVC"}
-SCALINGS = ("standard", "minmax", "maxabs", "none")
+SEARCHES = {"exact": "OWASVCCV", "linear": "LinearOWASVCCV"}
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 WEIGHTS = {
     "uniform": "the classical SVM",
@@ -32,6 +34,10 @@ WEIGHTS_MANUAL = "".join(
     ]
 )
 
+DEFAULT_WEIGHTS = "basic"
+DEFAULT_ALPHA = 0.6
+
+_GRIDS = ("C", "weights", "alpha", "gamma", "sigma")
 # Parameters of the estimators that have no meaning for a model.
 _KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 _EXACT_PARAMETERS = ("loss", "solver", "mip_gap", "time_limit")
@@ -84,6 +90,18 @@ def _gamma(text: str) -> float | str:
     return text if text in {"scale", "auto"} else not_negative(text)
 
 
+def _several(one: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
+    """Several values with commas between them."""
+
+    def read(text: str) -> tuple[T, ...]:
+        values = [part.strip() for part in text.split(",")]
+        if "" in values:
+            raise argparse.ArgumentTypeError(f"must be values with commas between, got {text!r}")
+        return tuple(dict.fromkeys(one(value) for value in values))
+
+    return read
+
+
 def add_seed_option(parser: argparse.ArgumentParser) -> None:
     """Where random numbers begin."""
     parser.add_argument(
@@ -106,15 +124,22 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "kernel, for many rows; two-step: the heuristic that ranks the deviations of a first SVM",
     )
     model.add_argument(
-        "--C", type=positive, metavar="NUMBER", help="factor of the loss (default: 1)"
+        "--C",
+        type=_several(positive),
+        metavar="NUMBERS",
+        help="factor of the loss (default: 1)",
     )
     model.add_argument(
         "--weights",
-        metavar="NAME",
+        type=_several(str),
+        metavar="NAMES",
         help="rank weights, see below (default: basic)",
     )
     model.add_argument(
-        "--alpha", type=number, metavar="NUMBER", help="shape of the weights (default: 0.6)"
+        "--alpha",
+        type=_several(number),
+        metavar="NUMBERS",
+        help="shape of the weights (default: 0.6)",
     )
     model.add_argument(
         "--ranks",
@@ -132,14 +157,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     width = model.add_mutually_exclusive_group()
     width.add_argument(
         "--gamma",
-        type=_gamma,
-        metavar="NUMBER",
+        type=_several(_gamma),
+        metavar="NUMBERS",
         help="coefficient of the kernels rbf, poly and sigmoid, or 'scale' (default) or 'auto'",
     )
     width.add_argument(
         "--sigma",
-        type=positive,
-        metavar="NUMBER",
+        type=_several(positive),
+        metavar="NUMBERS",
         help="width of the rbf kernel instead: gamma = 1 / (2 sigma^2)",
     )
     model.add_argument(
@@ -156,13 +181,6 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="WEIGHTS",
         help="'balanced' gives every class the same total weight; or factors by class, such as "
         "yes=2,no=1",
-    )
-    model.add_argument(
-        "--scale",
-        choices=SCALINGS,
-        help="scaling of the features, learnt from the training rows and kept in the model file: "
-        "standard (mean 0, variance 1), minmax (to [-1, 1]), maxabs (zero stays zero) or none "
-        "(default: standard; none for svmlight files, which usually come scaled)",
     )
     _add_solver_options(parser)
 
@@ -195,6 +213,12 @@ def _add_solver_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="for each fit of a class; the best point found is kept (default: none)",
     )
+    solver.add_argument(
+        "--max-iter",
+        type=count,
+        metavar="NUMBER",
+        help="most iterations of a fit of a class (default: 1000; with --model two-step no limit)",
+    )
 
 
 def estimator(arguments: argparse.Namespace, labels: Any) -> Any:
@@ -203,7 +227,7 @@ def estimator(arguments: argparse.Namespace, labels: Any) -> Any:
     Parameters
     ----------
     arguments : argparse.Namespace
-        Parsed options of :func:`add_model_options`.
+        Parsed options of :func:`add_model_options`, one value each.
     labels : ndarray of shape (n_samples,)
         Labels of the data, for class weights by label.
 
@@ -212,34 +236,85 @@ def estimator(arguments: argparse.Namespace, labels: Any) -> Any:
     estimator : estimator
         Not fitted.
     """
-    import numpy as np
-
     import owasvm
 
-    parameters = _parameters(arguments)
-    if arguments.class_weight is not None:
-        parameters["class_weight"] = class_weights(
-            arguments.class_weight, np.unique(labels).tolist()
-        )
-    if arguments.model != "two-step":
-        parameters["random_state"] = arguments.seed
+    parameters = _shared_parameters(arguments, labels)
+    parameters |= {name: values[0] for name, values in _choices(arguments).items()}
     return getattr(owasvm, MODELS[arguments.model])(**parameters)
+
+
+def searches(arguments: argparse.Namespace, labels: Any, folds: Any) -> list[Any]:
+    """The choices among the values that the options give, by cross-validation.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        Parsed options of :func:`add_model_options`, several values for some.
+    labels : ndarray of shape (n_samples,)
+        Labels of the data, for class weights by label.
+    folds : splitter
+        Folds of the cross-validation.
+
+    Returns
+    -------
+    searches : list of estimators
+        Not fitted, one for each family of weights, because each has shapes of its own.
+    """
+    import owasvm
+
+    shared = _shared_parameters(arguments, labels)
+    choices = _choices(arguments)
+    families = choices.pop("weights", (DEFAULT_WEIGHTS,))
+    alphas = choices.pop("alpha", (DEFAULT_ALPHA,))
+    # With the one value that an estimator has by itself, where none was given.
+    grids = {f"{name}s": list(values) for name, values in choices.items()}
+    grids = {"Cs": [1.0], **grids}
+    name = SEARCHES[arguments.model]
+    return [
+        getattr(owasvm, name)(
+            weights=family, alphas=_shapes(family, alphas), cv=folds, **grids, **shared
+        )
+        for family in families
+    ]
+
+
+def chooses(arguments: argparse.Namespace) -> bool:
+    """Whether there is anything to choose."""
+    return any(len(values) > 1 for values in _choices(arguments).values())
+
+
+def check_single(arguments: argparse.Namespace, command: str) -> None:
+    """Refuse several values where nothing chooses among them."""
+    for name in _GRIDS:
+        if len(getattr(arguments, name) or ()) > 1:
+            raise UsageError(
+                f"--{name}: {command} takes one value; 'owasvm fit' chooses among several"
+            )
 
 
 def names_a_model(arguments: argparse.Namespace) -> bool:
     """Whether any option of :func:`add_model_options` was given."""
-    others = (arguments.class_weight, arguments.scale)
-    return bool(_parameters(arguments)) or arguments.model != "exact" or any(others)
+    return (
+        bool(_parameters(arguments) or _choices(arguments))
+        or arguments.model != "exact"
+        or arguments.class_weight is not None
+    )
 
 
 def check_model_options(arguments: argparse.Namespace) -> None:
     """Refuse unknown names and options that have no meaning together."""
-    parameters = _parameters(arguments)
+    parameters = _parameters(arguments) | _choices(arguments)
     for name in _FOREIGN[arguments.model]:
         if name in parameters:
             option = "sigma" if name == "gamma" and arguments.sigma else name.replace("_", "-")
             raise UsageError(f"--{option} does not apply to --model {arguments.model}")
-    _check_name("--weights", arguments.weights, WEIGHTS)
+    if chooses(arguments) and arguments.model not in SEARCHES:
+        raise UsageError(
+            f"--model {arguments.model} takes one value of each option; --model exact and linear "
+            "choose among several"
+        )
+    for family in arguments.weights or ():
+        _check_name("--weights", family, WEIGHTS)
     _check_name("--kernel", arguments.kernel, KERNELS)
     if arguments.sigma is not None and arguments.kernel not in {None, "rbf"}:
         raise UsageError(f"--sigma is the width of --kernel rbf; the kernel is {arguments.kernel}")
@@ -255,7 +330,8 @@ def check_model_options(arguments: argparse.Namespace) -> None:
         from owasvm.losses import LOSSES
 
         _check_name("--loss", arguments.loss, LOSSES)
-    _check_weights(arguments.weights or "basic", arguments.alpha)
+    if arguments.alpha is not None:
+        _check_shapes(arguments.weights or (DEFAULT_WEIGHTS,), arguments.alpha)
 
 
 def class_weights(text: str, classes: Sequence[Any]) -> str | dict[Any, float]:
@@ -281,27 +357,44 @@ def class_weights(text: str, classes: Sequence[Any]) -> str | dict[Any, float]:
     return {label: factors.get(label, 1.0) for label in classes}
 
 
-def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Parameters of the estimator out of the options that were given."""
-    gamma = arguments.gamma
+def _choices(arguments: argparse.Namespace) -> dict[str, tuple[Any, ...]]:
+    """Parameters of the estimator that may have several values, out of the options given."""
+    choices = {name: getattr(arguments, name) for name in ("C", "weights", "alpha", "gamma")}
     if arguments.sigma is not None:
-        gamma = 1.0 / (2.0 * arguments.sigma**2)
-    parameters = {
-        "C": arguments.C,
-        "weights": arguments.weights,
-        "alpha": arguments.alpha,
-        "ranks": arguments.ranks,
-        "loss": arguments.loss,
-        "kernel": arguments.kernel,
-        "gamma": gamma,
-        "degree": arguments.degree,
-        "coef0": arguments.coef0,
-        "solver": arguments.solver,
-        "tol": arguments.tol,
-        "mip_gap": arguments.mip_gap,
-        "time_limit": arguments.time_limit,
-    }
-    return {name: value for name, value in parameters.items() if value is not None}
+        choices["gamma"] = tuple(1.0 / (2.0 * sigma**2) for sigma in arguments.sigma)
+    return {name: values for name, values in choices.items() if values is not None}
+
+
+def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The other parameters of the estimator out of the options that were given."""
+    names = (
+        "ranks",
+        "loss",
+        "kernel",
+        "degree",
+        "coef0",
+        "solver",
+        "tol",
+        "mip_gap",
+        "time_limit",
+        "max_iter",
+    )
+    given = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _shared_parameters(arguments: argparse.Namespace, labels: Any) -> dict[str, Any]:
+    """Parameters that are the same for all candidates."""
+    import numpy as np
+
+    parameters = _parameters(arguments)
+    if arguments.class_weight is not None:
+        parameters["class_weight"] = class_weights(
+            arguments.class_weight, np.unique(labels).tolist()
+        )
+    if arguments.model != "two-step":
+        parameters["random_state"] = arguments.seed
+    return parameters
 
 
 def _check_name(option: str, value: str | None, known: Iterable[str]) -> None:
@@ -309,13 +402,35 @@ def _check_name(option: str, value: str | None, known: Iterable[str]) -> None:
         refuse_unknown(option, value, known)
 
 
-def _check_weights(family: str, alpha: float | None) -> None:
-    """Refuse a shape outside the range of the family, in the family's words."""
-    if alpha is None:
-        return
+def _check_shapes(families: Sequence[str], alphas: Sequence[float]) -> None:
+    """Refuse families without a shape, and shapes that no family has; note what does not pair."""
+    for family in families:
+        if not _shapes(family, alphas):
+            raise UsageError(f"--weights {family}: {_refusal(family, alphas[0])}")
+    for alpha in alphas:
+        refusals = {family: _refusal(family, alpha) for family in families}
+        left_out = [family for family, refusal in refusals.items() if refusal]
+        if len(left_out) == len(families):
+            raise UsageError(
+                f"--alpha {alpha:g} and --weights {left_out[0]}: {refusals[left_out[0]]}"
+            )
+        if left_out:
+            note(f"--alpha {alpha:g} is left out for the weights {', '.join(left_out)}")
+
+
+def _shapes(family: str, alphas: Sequence[float]) -> list[float]:
+    """The shapes that a family of weights has, out of those given."""
+    # Uniform weights have no shape: one value is as good as all.
+    given = alphas[:1] if family == "uniform" else alphas
+    return [alpha for alpha in given if _refusal(family, alpha) is None]
+
+
+def _refusal(family: str, alpha: float) -> str | None:
+    """Why a family of weights does not have a shape, in its own words; None if it has."""
     from owasvm.weights import owa_weights
 
     try:
         owa_weights(2, family, alpha)
     except ValueError as error:
-        raise UsageError(f"--alpha {alpha:g} and --weights {family}: {error}") from error
+        return str(error)
+    return None

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owasvm.cli._errors import UsageError, check_output
+from owasvm.cli._packages import is_parquet
 from owasvm.extras import require
 from owasvm.files import replace_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_PARQUET_SUFFIXES = {".parquet", ".pq"}
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -37,7 +37,7 @@ def add_output_options(parser: argparse.ArgumentParser, what: str) -> None:
 
 def check_output_options(arguments: argparse.Namespace, *inputs: Path) -> None:
     """Refuse an output that cannot be written, before any work is done for it."""
-    if arguments.escape_formulas and _is_parquet(arguments.output):
+    if arguments.escape_formulas and is_parquet(arguments.output):
         raise UsageError("--escape-formulas is for CSV; cells of Parquet files hold no formulas")
     if arguments.output != "-":
         check_output(Path(arguments.output), *inputs)
@@ -51,20 +51,16 @@ def escape_formulas(labels: NDArray[Any]) -> list[Any]:
     ]
 
 
-def _is_parquet(output: str) -> bool:
-    return Path(output).suffix.lower() in _PARQUET_SUFFIXES
-
-
 def write_table(columns: dict[str, Any], output: str, what: str) -> None:
     """Write a table in one piece."""
-    pandas = require("pandas", f"Writing {what}")
+    pandas = require("pandas", f"Writing {what}", "cli")
     frame = pandas.DataFrame(columns)
     if output == "-":
         sys.stdout.write(frame.to_csv(index=False, lineterminator="\n"))
         return
     buffer = io.BytesIO()
-    if _is_parquet(output):
-        require("pyarrow", "Writing Parquet files")
+    if is_parquet(output):
+        require("pyarrow", "Writing Parquet files", "cli")
         frame.to_parquet(buffer, index=False, engine="pyarrow")
     else:
         buffer.write(frame.to_csv(index=False, lineterminator="\n").encode())

@@ -6,57 +6,117 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from owasvm.cli._fitting import Trained
+from owasvm.cli._training import Training
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MANY_CLASSES = 6
 
 
-def summary(
-    arguments: argparse.Namespace,
-    model: Any,
-    labels: NDArray[Any],
-    scores: Mapping[str, Sequence[float]],
-    scaling: str,
-) -> str:
+def summary(arguments: argparse.Namespace, training: Training, trained: Trained) -> str:
     """The summary, one figure per line.
 
     Parameters
     ----------
     arguments : argparse.Namespace
         Arguments of the command.
-    model : estimator
-        The fitted classifier or pipeline.
-    labels : ndarray of shape (n_samples,)
-        Labels of the training data.
-    scores : mapping
-        Figures of the folds, empty without cross-validation.
-    scaling : str
-        How the features were scaled.
+    training : Training
+        The training data.
+    trained : Trained
+        The model.
 
     Returns
     -------
     text : str
     """
-    classifier = model[-1] if hasattr(model, "steps") else model
+    classifier, labels = trained.classifier, training.labels
     lines = [
-        ("data", _data_line(arguments, model, labels)),
-        ("model", _model_line(classifier, scaling)),
-        *_score_lines(scores),
+        ("data", _data_line(arguments, training, trained)),
+        ("model", _model_line(classifier, training.scaling)),
+        *_score_lines(trained),
         *_certificate_lines(classifier),
         ("support vectors", _support_line(classifier, labels.size)),
-        ("time", _time_line(classifier, scores)),
+        ("time", _time_line(classifier, trained.scores)),
         ("model file", str(arguments.output)),
     ]
     return "".join(f"{name:<17} {text}\n" for name, text in lines)
 
 
-def _data_line(arguments: argparse.Namespace, model: Any, labels: NDArray[Any]) -> str:
+def record(arguments: argparse.Namespace, training: Training, trained: Trained) -> dict[str, Any]:
+    """The figures of the summary, for programs.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        Arguments of the command.
+    training : Training
+        The training data.
+    trained : Trained
+        The model.
+
+    Returns
+    -------
+    record : dict
+        What JSON can hold.
+    """
     import numpy as np
 
-    classes, counts = np.unique(labels, return_counts=True)
+    classifier = trained.classifier
+    classes, counts = np.unique(training.labels, return_counts=True)
+    parameters = ("C", "weights", "alpha", "kernel", "gamma_")
+    figures = ("objective_", "lower_bound_", "gap_", "status_", "n_iter_", "n_support_")
+    return {
+        "model_file": str(arguments.output),
+        "data": str(arguments.data),
+        "n_rows": int(training.labels.size),
+        "n_features": int(classifier.n_features_in_),
+        "columns": list(getattr(trained.model, "feature_names_in_", [])),
+        "categories": training.notes.categories,
+        "target": training.notes.target,
+        "id": training.notes.id,
+        "classes": {str(label): int(n) for label, n in zip(classes, counts, strict=True)},
+        "model": type(classifier).__name__,
+        "parameters": {
+            name.removesuffix("_"): as_json(getattr(classifier, name))
+            for name in parameters
+            if hasattr(classifier, name)
+        },
+        "scaling": training.scaling,
+        "probabilities": hasattr(trained.model, "predict_proba"),
+        "candidates": trained.choice.n_candidates if trained.choice else 1,
+        "cross_validation": trained.scores or None,
+        "seconds": classifier.fit_time_,
+        **{
+            name.removesuffix("_"): as_json(getattr(classifier, name))
+            for name in figures
+            if hasattr(classifier, name)
+        },
+    }
+
+
+def as_json(value: Any) -> Any:
+    """A figure as JSON holds it; what is not finite is null."""
+    import math
+
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [as_json(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _data_line(arguments: argparse.Namespace, training: Training, trained: Trained) -> str:
+    import numpy as np
+
+    classes, counts = np.unique(training.labels, return_counts=True)
+    n_features = trained.classifier.n_features_in_
+    features = f"{n_features} features"
+    if training.notes.categories:
+        features = f"{trained.model.n_features_in_} columns, {features}"
     return (
-        f"{arguments.data}: {labels.size} rows, {model.n_features_in_} features, "
+        f"{arguments.data}: {training.labels.size} rows, {features}, "
         f"{classes.size} classes{_by_class(classes, counts, ' ({})')}"
     )
 
@@ -75,17 +135,21 @@ def _model_line(classifier: Any, scaling: str) -> str:
     return ", ".join([*parts, f"scaling {scaling}"])
 
 
-def _score_lines(scores: Mapping[str, Sequence[float]]) -> list[tuple[str, str]]:
+def _score_lines(trained: Trained) -> list[tuple[str, str]]:
     import numpy as np
 
     lines = []
+    if trained.choice is not None:
+        lines.append(("chosen", f"out of {trained.choice.n_candidates} candidates"))
     for key in ("accuracy", "balanced_accuracy"):
-        if key in scores:
-            folds = 100.0 * np.asarray(scores[key])
+        if key in trained.scores:
+            folds = 100.0 * np.asarray(trained.scores[key])
             text = (
                 f"{folds.mean():.2f} % (std {folds.std():.2f}, {folds.size}-fold cross-validation)"
             )
             lines.append((key.replace("_", " "), text))
+    if trained.choice is not None:
+        lines.append(("", "the best of all candidates looks better than it is on new data"))
     return lines or [("accuracy", "not measured (--cv 0)")]
 
 

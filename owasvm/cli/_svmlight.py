@@ -116,6 +116,7 @@ def read_svmlight(source: Source) -> SvmlightData:
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right"))
         number = matrix.data[bad[0]]
         fault = TOO_LARGE if np.isfinite(number) else "which is not a finite number"
+        fault += "; correct it or leave the pair out, which stands for 0"
         raise UsageError(
             f"{path}: feature {matrix.indices[bad[0]]} in row {row} is {number}, {fault}"
         )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from owasvm.cli._errors import UsageError, listing, one_line, what_there_is
 from owasvm.cli._labels import as_labels
-from owasvm.cli._numbers import LARGEST_NUMBER, TOO_LARGE
+from owasvm.cli._numbers import LARGEST_NUMBER, MISSING_MARKS, TOO_LARGE
 from owasvm.cli._sources import Source
 from owasvm.extras import require
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", r"\s+": "space"}
 _LINES_TO_GUESS_FROM = 50
 _LONGEST_VALUE = 40
+# Numbers of other countries, amounts, shares: no categories.
+_LIKE_A_NUMBER = r"\s*[-+$€£]?\s*\d[\d.,' ]*\s*[%$€£]?\s*"
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,18 @@ class TableData:
             if name not in self.columns:
                 raise UsageError(
                     f"{self.path} has no column {name!r} ({option}); "
-                    f"{what_there_is(name, self.columns)}"
+                    f"{what_there_is(name, self.columns)}{_hint_of_no_header(self.columns)}"
                 )
+
+    def names_in(self, given: Sequence[str], option: str) -> list[str]:
+        """The columns that an option names, each by itself or several with commas between."""
+        names = [
+            name
+            for text in given
+            for name in ([text] if text in self.columns else text.split(","))
+        ]
+        self.check_columns(names, option)
+        return names
 
     def labels(self, column: str) -> NDArray[Any]:
         """A column as class labels; nothing may be missing."""
@@ -60,35 +73,55 @@ class TableData:
         missing = series.isna().to_numpy()
         if missing.any():
             raise UsageError(
-                f"{self.path}: {_cell(column, missing)} is empty; every row needs a label"
+                f"{self.path}: {_cell(column, missing)} is empty; every row needs a label: fill "
+                "it in, or leave the row out"
             )
         return as_labels(series.to_numpy(), f"column {column!r} of {self.path}")
 
-    def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """Columns as a matrix of finite numbers."""
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds categories: text, and more of it than numbers."""
+        import pandas as pd
+
+        series = self.frame[name].dropna().astype(object)
+        if pd.api.types.infer_dtype(series, skipna=True) != "string":
+            return False
+        present = series[~series.str.strip().str.lower().isin(MISSING_MARKS)]
+        looks_like_number = present.str.fullmatch(_LIKE_A_NUMBER)
+        is_number = pd.to_numeric(present, errors="coerce").notna() | looks_like_number
+        return bool(is_number.sum() < (~is_number).sum())
+
+    def texts(self, name: str) -> NDArray[Any]:
+        """A column as text, empty where nothing is there."""
         import numpy as np
 
-        matrix = np.empty((len(self.frame), len(names)))
-        for position, name in enumerate(names):
-            matrix[:, position] = self._column(name)
-        return matrix
+        values = self.frame[name].astype(object)
+        if any(isinstance(value, (list, dict, np.ndarray)) for value in values):
+            raise UsageError(
+                f"{self.path}: column {name!r} holds no plain values; leave it out: --drop {name}"
+            )
+        given = zip(values.isna(), values, strict=True)
+        return np.array(["" if missing else _as_text(value) for missing, value in given], object)
 
-    def _column(self, name: str) -> NDArray[np.float64]:
+    def numbers(self, name: str, *, may_miss: bool = False) -> NDArray[np.float64]:
+        """A column as finite numbers, NaN where nothing is there if that is allowed."""
         import numpy as np
 
         series = self.frame[name]
         values = _as_numbers(series)
         if values is None:
             raise UsageError(
-                f"{self.path}: column {name!r} holds {series.dtype}, not numbers; encode it, or "
-                "leave it out with --drop"
+                f"{self.path}: column {name!r} holds {series.dtype}, not numbers; leave it out "
+                f"with --drop {shlex.quote(name)}"
             )
         # Not a number compares as false.
         bad = ~(np.abs(values) <= LARGEST_NUMBER)
+        if may_miss:
+            bad &= ~_is_missing(series)
         if bad.any():
             row = int(np.argmax(bad))
             raise UsageError(
-                f"{self.path}: {_cell(name, bad)} {_complaint(series, row, values[row])}"
+                f"{self.path}: {_cell(name, bad)} "
+                f"{_complaint(name, series.iloc[row], values[row])}"
             )
         return values
 
@@ -96,6 +129,11 @@ class TableData:
 def _cell(column: str, is_bad: NDArray[np.bool_]) -> str:
     """The first bad cell of a column, in words."""
     return f"column {column!r}, row {int(is_bad.argmax()) + 1}"
+
+
+def _as_text(value: Any) -> str:
+    """A category; whole numbers look alike, whether a gap made decimal numbers of them or not."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _as_numbers(series: Any) -> NDArray[np.float64] | None:
@@ -116,34 +154,56 @@ def _as_numbers(series: Any) -> NDArray[np.float64] | None:
     return None
 
 
-def _complaint(series: Any, row: int, number: float) -> str:
-    """What is wrong with a cell."""
+def _is_missing(series: Any) -> NDArray[np.bool_]:
+    """Which cells are empty or hold a word for that."""
+    import numpy as np
+
+    marks = [isinstance(value, str) and value.strip().lower() in MISSING_MARKS for value in series]
+    return np.asarray(series.isna()) | np.array(marks)
+
+
+def _complaint(name: str, raw: Any, number: float) -> str:
+    """What is wrong with a cell, and what helps."""
     import numpy as np
     import pandas as pd
 
-    raw = series.iloc[row]
+    drop = f"leave the column out: --drop {shlex.quote(name)}"
     if np.isfinite(number):
-        return f"is {number}, {TOO_LARGE}"
+        remedy = "if it stands for a missing value, empty the cell"
+        return f"is {number}, {TOO_LARGE}; {remedy}, or {drop}"
     if not pd.api.types.is_scalar(raw):
-        return f"holds a {type(raw).__name__}, not a number; leave the column out with --drop"
+        return f"holds a {type(raw).__name__}, not a number; {drop}"
     if pd.isna(raw):
-        return "is empty; fill it in, or leave the row or the column (--drop) out"
+        return f"is empty; fill it in, have it filled in with --missing impute, or {drop}"
     shown = repr(raw if len(str(raw)) <= _LONGEST_VALUE else f"{str(raw)[:_LONGEST_VALUE]}...")
-    if (
-        number != number
-        and isinstance(raw, str)
-        and raw.strip().lower() not in {"nan", "+nan", "-nan"}
-    ):
-        if re.fullmatch(r"\s*[-+]?\d+,\d+\s*", raw):
-            return f"is {shown}, not a number; if the comma is a decimal mark, add --decimal ,"
-        return f"is {shown}, not a number; encode it, or leave the column out with --drop"
-    return f"is {shown if isinstance(raw, str) else number}, not a finite number"
+    if not isinstance(raw, str):
+        return f"is {number}, not a finite number; correct it, or {drop}"
+    if raw.strip().lower() in MISSING_MARKS:
+        return f"is {shown}, not a number; have it filled in with --missing impute, or {drop}"
+    if np.isinf(number):
+        return f"is {shown}, not a finite number; correct it, or {drop}"
+    if re.fullmatch(r"\s*[-+]?\d+,\d+\s*", raw):
+        return f"is {shown}, not a number; if the comma is a decimal mark, add --decimal ,"
+    return (
+        f"is {shown}, not a number; correct it, take the column as categories: "
+        f"--categorical {shlex.quote(name)}, or {drop}"
+    )
+
+
+def _hint_of_no_header(names: Sequence[str]) -> str:
+    """What helps where the first line seems to hold data."""
+    if 2 * sum(_is_number(name) for name in names) < len(names):
+        return ""
+    return (
+        " (if the first line holds data instead of names, --no-header calls the columns 1, 2, 3 "
+        "...)"
+    )
 
 
 def read_parquet(source: Source) -> TableData:
     """Read a Parquet file."""
-    pandas = require("pandas", "Reading Parquet files")
-    arrow = require("pyarrow", "Reading Parquet files")
+    pandas = require("pandas", "Reading Parquet files", "cli")
+    arrow = require("pyarrow", "Reading Parquet files", "cli")
     try:
         with source.raw() as stream:
             _check_parquet(source, stream)
@@ -157,7 +217,7 @@ def read_parquet(source: Source) -> TableData:
 
 def _check_parquet(source: Source, stream: IO[bytes]) -> None:
     """Refuse a table that is larger in memory than allowed, or names a column twice."""
-    parquet = require("pyarrow.parquet", "Reading Parquet files")
+    parquet = require("pyarrow.parquet", "Reading Parquet files", "cli")
     metadata = parquet.read_metadata(stream)
     # Runs of equal values take no room in the file.
     if 8 * metadata.num_rows * metadata.num_columns > source.max_bytes:
@@ -168,7 +228,14 @@ def _check_parquet(source: Source, stream: IO[bytes]) -> None:
 
 
 def read_csv(
-    source: Source, sample: str, separator: str | None, decimal: str, has_header: bool
+    source: Source,
+    sample: str,
+    *,
+    separator: str | None,
+    decimal: str,
+    has_header: bool,
+    encoding: str,
+    texts: Collection[str],
 ) -> TableData:
     """Read a CSV file.
 
@@ -184,9 +251,13 @@ def read_csv(
         Decimal mark.
     has_header : bool
         Whether the first line names the columns.
+    encoding : str
+        How characters are written.
+    texts : collection of str
+        Columns to take as text even where they look like numbers.
     """
     path = source.path
-    pandas = require("pandas", "Reading CSV files")
+    pandas = require("pandas", "Reading CSV files", "cli")
     used = separator or guess_separator(sample) or ","
     if has_header:
         _check_header(path, sample, used)
@@ -200,7 +271,8 @@ def read_csv(
                 decimal=decimal,
                 header=0 if has_header else None,
                 index_col=False,
-                encoding="utf-8-sig",
+                encoding=encoding,
+                dtype=dict.fromkeys(_as_written(texts, has_header), str),
                 keep_default_na=False,
                 na_values=[""],
                 skipinitialspace=True,
@@ -222,6 +294,13 @@ def read_csv(
     return _check_table(path, frame)
 
 
+def _as_written(names: Iterable[str], has_header: bool) -> list[Any]:
+    """Names of columns as pandas calls them, which counts from 0 where there are no names."""
+    return [
+        name if has_header else int(name) - 1 for name in names if has_header or name.isdecimal()
+    ]
+
+
 def _check_table(path: Path, frame: Any) -> TableData:
     """The table, if it has rows and its names are unique."""
     if frame.shape[1] == 0:
@@ -234,9 +313,12 @@ def _check_table(path: Path, frame: Any) -> TableData:
 
 def _check_unique(path: Path, names: Iterable[str]) -> None:
     """Refuse a name that is there twice; columns without a name are another matter."""
+    names = list(names)
     repeated = [name for name, count in Counter(names).items() if name and count > 1]
     if repeated:
-        raise UsageError(f"{path} has several columns called {listing(repeated)}")
+        raise UsageError(
+            f"{path} has several columns called {listing(repeated)}{_hint_of_no_header(names)}"
+        )
 
 
 def _check_header(path: Path, sample: str, separator: str) -> None:

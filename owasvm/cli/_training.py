@@ -1,4 +1,4 @@
-"""Training data of a command that fits classifiers, and classifiers behind their scaling."""
+"""Training data of a command that fits classifiers, and the models that it makes of them."""
 
 from __future__ import annotations
 
@@ -7,31 +7,45 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from owasvm.cli._errors import UsageError, listing, one_line
+from owasvm.cli._data import ReadingOptions, read_data
+from owasvm.cli._errors import UsageError, listing, note, one_line
+from owasvm.cli._notes import Notes
+from owasvm.cli._pipeline import (
+    choose_categories,
+    make_features,
+    make_frame,
+    make_scaler,
+)
 from owasvm.cli._svmlight import SvmlightData, is_sparse
 from owasvm.cli._tables import TableData
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Fewer rows are unique by chance.
+_FEWEST_IDS = 10
+_LIKE_AN_ID = re.compile(r"(?i:(^|[^a-z])(id|key|uuid|guid|index)$)|[a-z](Id|ID)$")
+
 
 @dataclass(frozen=True)
 class Training:
-    """The training data, and what predictions must know about it."""
+    """The training data, the steps that make features of them, and what predictions must know."""
 
     samples: Any
     labels: NDArray[Any]
-    target: str | None
-    is_table: bool
-    starts_with_zero: bool = False
+    features: list[Any]
+    scaling: str
+    notes: Notes
+    ids: NDArray[Any] | None = None
 
-    @property
-    def is_sparse(self) -> bool:
-        return is_sparse(self.samples)
+    def take(self, rows: NDArray[Any]) -> Training:
+        """Some of the rows."""
+        samples = self.samples.iloc[rows] if hasattr(self.samples, "iloc") else self.samples[rows]
+        return replace(self, samples=samples, labels=self.labels[rows])
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
@@ -43,33 +57,60 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         help="column with the class labels; not for svmlight files, which have them in front",
     )
     parser.add_argument(
+        "--id",
+        metavar="COLUMN",
+        help="column that tells rows apart: no feature, but carried along",
+    )
+    parser.add_argument(
         "--drop",
         metavar="COLUMN",
         action="append",
         default=[],
-        help="leave a column out; may be given several times",
+        help="leave a column out; several with commas, or the option several times",
     )
 
 
-def read_training(data: TableData | SvmlightData, arguments: argparse.Namespace) -> Training:
+def read_training(arguments: argparse.Namespace, options: ReadingOptions) -> Training:
     """Features and labels of the data file."""
+    texts = [name for text in arguments.categorical for name in (text, *text.split(","))]
+    data = read_data(arguments.data, options, texts)
     if isinstance(data, SvmlightData):
-        if arguments.target is not None:
-            raise UsageError(
-                "--target does not apply to svmlight files, whose labels stand in front"
-            )
-        if arguments.drop:
-            raise UsageError(
-                "--drop does not apply to svmlight files, whose columns have no names"
-            )
-        first = data.starts_with_zero
-        return Training(data.samples(first), data.labels(), None, False, first)
-    import pandas as pd
-
+        return _from_svmlight(data, arguments)
     names = _feature_names(data, arguments)
     labels = data.labels(arguments.target)
-    samples = pd.DataFrame(data.numbers(names), columns=names)
-    return Training(samples, labels, arguments.target, True)
+    categories = choose_categories(data, names, arguments)
+    fills = arguments.missing == "impute"
+    samples = make_frame(data, names, categories, fills=fills)
+    _look_at_columns(data.path, samples, categories)
+    scaling = arguments.scale or "standard"
+    notes = Notes(
+        target=arguments.target,
+        id=arguments.id,
+        categories={name: sorted(set(samples[name])) for name in categories},
+        fills=fills,
+    )
+    features = make_features(samples, categories, scaling, fills=fills)
+    ids = None if arguments.id is None else data.frame[arguments.id].to_numpy()
+    return Training(samples, labels, features, scaling, notes, ids)
+
+
+def _from_svmlight(data: SvmlightData, arguments: argparse.Namespace) -> Training:
+    if arguments.target is not None:
+        raise UsageError("--target does not apply to svmlight files, whose labels stand in front")
+    for option in ("id", "drop", "categorical"):
+        if getattr(arguments, option):
+            raise UsageError(
+                f"--{option} does not apply to svmlight files, whose columns have no names"
+            )
+    first = data.starts_with_zero
+    samples = data.samples(first)
+    scaling = arguments.scale or "none"
+    if is_sparse(samples) and scaling in {"standard", "minmax"}:
+        raise UsageError(
+            f"--scale {scaling} would fill the zeros of a large sparse file; use --scale maxabs"
+        )
+    notes = Notes(is_sparse=is_sparse(samples), starts_with_zero=first)
+    return Training(samples, data.labels(), make_scaler(scaling), scaling, notes)
 
 
 def _feature_names(data: TableData, arguments: argparse.Namespace) -> list[str]:
@@ -85,10 +126,12 @@ def _feature_names(data: TableData, arguments: argparse.Namespace) -> list[str]:
             f"There is {listing(data.columns)}"
         )
     data.check_columns([arguments.target], "--target")
-    data.check_columns(arguments.drop, "--drop")
-    names = [
-        name for name in data.columns if name != arguments.target and name not in arguments.drop
-    ]
+    if arguments.id is not None:
+        data.check_columns([arguments.id], "--id")
+        if arguments.id == arguments.target:
+            raise UsageError(f"--id and --target are the same column, {arguments.id!r}")
+    others = {arguments.target, arguments.id, *data.names_in(arguments.drop, "--drop")}
+    names = [name for name in data.columns if name not in others]
     if not names:
         raise UsageError(f"{data.path} has no features beside the target {arguments.target!r}")
     for name in names:
@@ -100,11 +143,27 @@ def _feature_names(data: TableData, arguments: argparse.Namespace) -> list[str]:
     return names
 
 
+def _look_at_columns(path: Path, samples: Any, categories: list[str]) -> None:
+    """Refuse columns without a single number; note those that look like an id."""
+    for name in samples.columns:
+        if name in categories:
+            continue
+        if samples[name].isna().all():
+            raise UsageError(f"column {name!r} of {path} is empty; leave it out: --drop {name!r}")
+        is_unique = len(samples) >= _FEWEST_IDS and samples[name].is_unique
+        if is_unique and _LIKE_AN_ID.search(name):
+            note(
+                f"column {name!r} looks like an id, and is a feature here; --id {name!r} keeps it "
+                "out and carries it into the predictions"
+            )
+
+
 def check_classes(training: Training, arguments: argparse.Namespace, otherwise: str = "") -> None:
     """Refuse labels that leave nothing to learn or to validate."""
     import numpy as np
 
-    where = arguments.data if training.target is None else f"column {training.target!r}"
+    target = training.notes.target
+    where = arguments.data if target is None else f"column {target!r}"
     classes, counts = np.unique(training.labels, return_counts=True)
     if classes.size == 1:
         raise UsageError(
@@ -116,30 +175,6 @@ def check_classes(training: Training, arguments: argparse.Namespace, otherwise: 
             f"class {str(classes[smallest])!r} of {where} has {counts[smallest]} of "
             f"{training.labels.size} rows, too few for {arguments.cv} folds; lower --cv{otherwise}"
         )
-
-
-def scaling_of(arguments: argparse.Namespace, is_table: bool) -> str:
-    return arguments.scale or ("standard" if is_table else "none")
-
-
-def with_scaling(classifier: Any, training: Training, arguments: argparse.Namespace) -> Any:
-    """The classifier behind its scaling."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
-
-    scaling = scaling_of(arguments, training.is_table)
-    if scaling == "none":
-        return classifier
-    if training.is_sparse and scaling != "maxabs":
-        raise UsageError(
-            f"--scale {scaling} would fill the zeros of a large sparse file; use --scale maxabs"
-        )
-    scalers = {
-        "standard": StandardScaler(),
-        "minmax": MinMaxScaler(feature_range=(-1.0, 1.0)),
-        "maxabs": MaxAbsScaler(),
-    }
-    return make_pipeline(scalers[scaling], classifier)
 
 
 def keep_early_stops() -> None:

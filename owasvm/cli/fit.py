@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-import warnings
 from pathlib import Path
-from typing import Any
 
-from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
-from owasvm.cli._errors import UsageError, check_output, warn
+from owasvm.cli._data import MANUAL, add_reading_options, reading_options
+from owasvm.cli._errors import UsageError, check_output, note, silence
+from owasvm.cli._fitting import Trained, train
 from owasvm.cli._options import (
     WEIGHTS_MANUAL,
     add_model_options,
     add_seed_option,
     check_model_options,
+    chooses,
     count,
-    estimator,
 )
+from owasvm.cli._packages import check_packages
+from owasvm.cli._pipeline import add_pipeline_options
+from owasvm.cli._progress import check_size, estimate, show_life
+from owasvm.cli._summary import record, summary
 from owasvm.cli._training import (
     Training,
     add_training_options,
     check_classes,
-    explain_refusals,
-    keep_early_stops,
     read_training,
-    scaling_of,
-    with_scaling,
 )
 
 HELP = "train a classifier on a data file and save it"
@@ -39,19 +39,24 @@ The classifier minimises 1/2 |w|^2 + C * sum_k weights[k] * (k-th smallest
 deviation). With weights that never fall the problem is convex and solved to a
 proven gap: the summary shows the objective reached, and a lower bound that no
 classifier can go below.
+
+--C, --weights, --alpha, --gamma and --sigma take several values with commas
+between them. All combinations are tried then, by cross-validation on shared
+folds, and the one of the best accuracy is trained on all rows.
 """
 _EPILOG = f"""\
 {WEIGHTS_MANUAL}
 {MANUAL}
 the model file:
-  A skops archive (no pickle): loading it runs no code. It keeps the scaling,
-  the names of the features and the labels. It is written in one piece: a run
-  that fails leaves no file behind.
+  A skops archive (no pickle): loading it runs no code. It keeps categories,
+  medians, scaling, the names of the columns and the labels. It is written in
+  one piece: a run that fails leaves no file behind.
 
 examples:
   owasvm fit patients.csv --target diagnosis --output patients.skops
-  owasvm fit patients.csv --target diagnosis --drop id --C 10 \\
-      --weights superquantile --alpha 0.2 --output patients.skops
+  owasvm fit patients.csv --target diagnosis --id patient --proba \\
+      --C 0.1,1,10 --weights basic,superquantile --alpha 0.3,0.6 \\
+      --output patients.skops
   owasvm fit ionosphere_scale --sigma 2 --cv 10 --output ionosphere.skops
 """
 
@@ -69,73 +74,74 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=5,
         metavar="FOLDS",
-        help="folds of the cross-validation, stratified and shuffled; 0 for none (default: 5)",
+        help="folds of the cross-validation, stratified and shuffled (default: 5): they measure "
+        "the accuracy, and choose where options have several values; 0 for none",
+    )
+    parser.add_argument(
+        "--proba",
+        action="store_true",
+        help="learn probabilities as well, from the decision values of five more fits; the "
+        "predictions are the most probable classes then",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="write the summary as JSON on standard output"
     )
     add_seed_option(parser)
+    add_pipeline_options(parser)
     add_model_options(parser)
     add_reading_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, check, cross-validate, train, save, report."""
-    from owasvm import persistence
-    from owasvm.cli._summary import summary
-
-    if arguments.cv == 1:
-        raise UsageError("--cv 1 leaves nothing to train on; use 2 or more folds, or 0 for none")
+    """Read, check, estimate, train, save, report."""
+    check_packages("fit", "pandas", "skops", files=(arguments.data,))
+    _check_folds(arguments)
     check_model_options(arguments)
     options = reading_options(arguments)
     check_output(arguments.output, arguments.data)
-    training = read_training(read_data(arguments.data, options), arguments)
+    training = read_training(arguments, options)
+    check_size(training, arguments)
     check_classes(training, arguments, ", or skip the cross-validation with --cv 0")
-    model = with_scaling(estimator(arguments, training.labels), training, arguments)
-    scores = _cross_validate(model, training, arguments)
-    _fit(model, training)
-    metadata = {
-        "target": training.target,
-        "is_sparse": training.is_sparse,
-        "starts_with_zero": training.starts_with_zero,
-        "n_rows": int(training.labels.size),
-        "cross_validation": scores,
-    }
-    persistence.save(model, arguments.output, metadata=metadata)
-    scaling = scaling_of(arguments, training.is_table)
-    sys.stdout.write(summary(arguments, model, training.labels, scores, scaling))
+    trained = _train(training, arguments)
+    _save(training, trained, arguments.output)
+    if arguments.json:
+        text = json.dumps(record(arguments, training, trained), indent=2, allow_nan=False) + "\n"
+    else:
+        text = summary(arguments, training, trained)
+    sys.stdout.write(text)
     return 0
 
 
-def _cross_validate(
-    model: Any, training: Training, arguments: argparse.Namespace
-) -> dict[str, list[float]]:
-    """Accuracy and balanced accuracy of the folds; empty without cross-validation."""
-    if arguments.cv == 0:
-        return {}
-    from sklearn.model_selection import StratifiedKFold, cross_validate
+def _check_folds(arguments: argparse.Namespace) -> None:
+    if arguments.cv == 1:
+        raise UsageError("--cv 1 leaves nothing to train on; use 2 or more folds, or 0 for none")
+    if arguments.cv == 0 and chooses(arguments):
+        raise UsageError("--cv 0 leaves nothing to choose by; use 2 or more folds, or one value")
 
-    folds = StratifiedKFold(arguments.cv, shuffle=True, random_state=arguments.seed)
-    with explain_refusals(), warnings.catch_warnings(record=True) as caught:
-        keep_early_stops()
-        result = cross_validate(
-            model,
-            training.samples,
-            training.labels,
-            cv=folds,
-            scoring=("accuracy", "balanced_accuracy"),
-            error_score="raise",
-        )
-    if caught:
-        warn(f"{len(caught)} warnings in the cross-validation; the first: {caught[0].message}")
-    return {
-        "accuracy": result["test_accuracy"].tolist(),
-        "balanced_accuracy": result["test_balanced_accuracy"].tolist(),
-        "seconds": (result["fit_time"] + result["score_time"]).tolist(),
+
+def _train(training: Training, arguments: argparse.Namespace) -> Trained:
+    """Train, and show life where that takes long."""
+
+    def try_out(part: Training) -> None:
+        with silence():
+            train(part, arguments)
+
+    seconds = estimate(training, arguments, try_out)
+    with show_life(seconds) as verbose:
+        report = note if verbose else _say_nothing
+        return train(training, arguments, verbose=verbose, report=report)
+
+
+def _say_nothing(_: str) -> None:
+    pass
+
+
+def _save(training: Training, trained: Trained, output: Path) -> None:
+    from owasvm import persistence
+
+    metadata = {
+        **training.notes.as_metadata(),
+        "n_rows": int(training.labels.size),
+        "cross_validation": trained.scores,
     }
-
-
-def _fit(model: Any, training: Training) -> None:
-    """Train on all rows."""
-    with explain_refusals(), warnings.catch_warnings(record=True) as caught:
-        keep_early_stops()
-        model.fit(training.samples, training.labels)
-    for one in caught:
-        warn(one.message)
+    persistence.save(trained.model, output, metadata=metadata)

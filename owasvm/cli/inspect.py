@@ -7,13 +7,14 @@ import sys
 import warnings
 from typing import Any
 
-from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
+from owasvm.cli._data import MANUAL, add_reading_options, reading_options
 from owasvm.cli._errors import UsageError, warn
 from owasvm.cli._options import (
     WEIGHTS_MANUAL,
     add_model_options,
     add_seed_option,
     check_model_options,
+    check_single,
     count,
     estimator,
     names_a_model,
@@ -24,13 +25,14 @@ from owasvm.cli._output import (
     escape_formulas,
     write_table,
 )
+from owasvm.cli._packages import check_packages
+from owasvm.cli._pipeline import add_pipeline_options, make_model, transform
 from owasvm.cli._training import (
     add_training_options,
     check_classes,
     explain_refusals,
     keep_early_stops,
     read_training,
-    with_scaling,
 )
 
 HELP = "rank the rows of a data file by how suspicious their labels are"
@@ -83,6 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how many times the folds are drawn (default: 5)",
     )
     add_seed_option(parser)
+    add_pipeline_options(parser)
     add_model_options(parser)
     add_reading_options(parser)
 
@@ -93,23 +96,27 @@ def run(arguments: argparse.Namespace) -> int:
 
     from owasvm.inspection import label_issues
 
+    check_packages("inspect", "pandas", files=(arguments.data, arguments.output))
     if arguments.cv < 2:
         raise UsageError(f"--cv {arguments.cv} leaves nothing to train on; use 2 or more folds")
     if arguments.repeats < 1:
         raise UsageError("--repeats 0 leaves nothing to judge by; use 1 or more")
+    check_single(arguments, "inspect")
     check_model_options(arguments)
     options = reading_options(arguments)
     check_output_options(arguments, arguments.data)
-    training = read_training(read_data(arguments.data, options), arguments)
+    training = read_training(arguments, options)
     check_classes(training, arguments)
-    model = None
-    if names_a_model(arguments):
-        model = with_scaling(estimator(arguments, training.labels), training, arguments)
+    model, samples = None, training.samples
+    if names_a_model(arguments) or arguments.scale is not None:
+        model = make_model(training.features, estimator(arguments, training.labels))
+    elif training.notes.target is not None:
+        samples = transform(training.features, samples)
     with explain_refusals(), warnings.catch_warnings(record=True) as caught:
         keep_early_stops()
         issues = label_issues(
             model,
-            training.samples,
+            samples,
             training.labels,
             arguments.cv,
             n_repeats=arguments.repeats,
@@ -119,6 +126,8 @@ def run(arguments: argparse.Namespace) -> int:
         warn(f"{len(caught)} warnings in the cross-validation; the first: {caught[0].message}")
     names = ("row", "label", "suggested", "score")
     columns: dict[str, Any] = {name: np.asarray(issues[name]) for name in names}
+    if training.ids is not None:
+        columns = {arguments.id: training.ids[columns["row"]], **columns}
     n_suspicious = int((columns["score"] > 0.0).sum())
     if arguments.escape_formulas:
         columns |= {name: escape_formulas(columns[name]) for name in ("label", "suggested")}

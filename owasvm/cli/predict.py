@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from owasvm.cli._data import MANUAL, add_reading_options, read_data, reading_options
+from owasvm.cli._application import (
+    Application,
+    add_application_arguments,
+    apply_model,
+    load_model,
+)
+from owasvm.cli._data import MANUAL, add_reading_options, reading_options
 from owasvm.cli._errors import UsageError
-from owasvm.cli._matching import match
 from owasvm.cli._output import (
     add_output_options,
     check_output_options,
     escape_formulas,
     write_table,
 )
-from owasvm.cli._sources import in_words, size
-from owasvm.cli._svmlight import is_sparse
-from owasvm.persistence import MAX_BYTES as MAX_MODEL_BYTES
+from owasvm.cli._packages import check_packages
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 HELP = "apply a saved classifier to a data file"
@@ -32,15 +34,16 @@ prediction per row.
 
 Columns are matched by name: their order does not matter, and columns the model
 does not know are ignored, with a note. If the column with the labels is there,
-the accuracy is reported.
+the accuracy is reported; 'owasvm evaluate' tells more.
 """
 _EPILOG = f"""\
 {MANUAL}
 the output:
-  A table with the column 'prediction', and with --decision the decision values:
-  one column 'decision' for two classes (positive values speak for the second),
-  one column 'decision CLASS' per class for more (the largest wins). CSV, or
-  Parquet if the name ends in .parquet or .pq.
+  A table with the column of ids, if 'owasvm fit' was told one, and the column
+  'prediction'. --scores adds the decision values: one column 'decision' for two
+  classes (positive values speak for the second), one column 'decision CLASS'
+  per class for more. --proba adds one column 'probability CLASS' per class.
+  CSV, or Parquet if the name ends in .parquet or .pq.
   Labels are written as they were learnt. If they come from strangers and the
   CSV file is meant for a spreadsheet, add --escape-formulas: a label such as
   '=HYPERLINK(...)' would be run by it.
@@ -49,113 +52,82 @@ Loading a model file runs no code, wherever the file comes from.
 
 examples:
   owasvm predict patients.skops new.csv --output predictions.csv
-  owasvm predict patients.skops new.csv --decision --output - | head
+  owasvm predict patients.skops new.csv --proba --output - | head
 """
-_BLOCK_ENTRIES = 2**22
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the command and its options."""
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
-    parser.add_argument("model", metavar="MODEL", type=Path, help="model file of 'owasvm fit'")
-    parser.add_argument("data", metavar="DATA", type=Path, help="CSV, Parquet or svmlight file")
+    add_application_arguments(parser)
     add_output_options(parser, "the predictions")
     parser.add_argument(
-        "--decision", action="store_true", help="write the decision values as well"
+        "--scores", "--decision", action="store_true", help="write the decision values as well"
     )
     parser.add_argument(
-        "--max-model-size",
-        type=size,
-        metavar="SIZE",
-        default=MAX_MODEL_BYTES,
-        help="most bytes that the model file may unpack to, such as 500M or 20G "
-        f"(default: {in_words(MAX_MODEL_BYTES)})",
+        "--proba",
+        action="store_true",
+        help="write probabilities as well, for models of 'owasvm fit --proba'",
+    )
+    parser.add_argument(
+        "--id",
+        metavar="COLUMN",
+        help="column to carry into the output (default: that of 'owasvm fit')",
     )
     add_reading_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Load, read, predict, write, report."""
+    check_packages("predict", "pandas", "skops", files=(arguments.data, arguments.output))
     options = reading_options(arguments)
     check_output_options(arguments, arguments.model, arguments.data)
-    model, metadata = _load(arguments.model, arguments.max_model_size)
-    matched = match(read_data(arguments.data, options), model, metadata)
-    values = _apply(model, matched.samples, bool(metadata.get("is_sparse")), arguments)
-    chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-    predictions = model.classes_[chosen]
-    shown = escape_formulas(predictions) if arguments.escape_formulas else predictions
-    columns: dict[str, Any] = {"prediction": shown}
-    if arguments.decision:
-        columns.update(_decision_columns(values, model.classes_))
-    write_table(columns, arguments.output, "predictions")
+    model, notes = load_model(arguments.model, arguments.max_model_size)
+    if arguments.proba and not hasattr(model, "predict_proba"):
+        raise UsageError(
+            f"{arguments.model} has no probabilities: train it again with 'owasvm fit --proba', "
+            "or take decision values with --scores"
+        )
+    if arguments.id is not None:
+        notes = replace(notes, id=arguments.id)
+    applied = apply_model(arguments, model, notes, options)
+    if arguments.id is not None and not applied.matched.ids:
+        raise UsageError(f"{arguments.data} has no column {arguments.id!r} (--id)")
+    write_table(_columns(applied, arguments), arguments.output, "predictions")
     # Where the predictions go to standard output, they are all that goes there.
     report = sys.stderr if arguments.output == "-" else sys.stdout
+    n_rows = applied.predictions.size
     if arguments.output != "-":
-        report.write(f"{'predictions':<17} {arguments.output}: {predictions.size} rows\n")
-    if matched.truth is not None:
-        labelled = predictions[matched.is_labelled]
-        report.write(f"{'accuracy':<17} {_accuracy(labelled, matched.truth, predictions.size)}\n")
+        report.write(f"{'predictions':<17} {arguments.output}: {n_rows} rows\n")
+    if applied.matched.truth is not None:
+        labelled = applied.predictions[applied.matched.is_labelled]
+        report.write(f"{'accuracy':<17} {_accuracy(labelled, applied.matched.truth, n_rows)}\n")
     return 0
 
 
-def _load(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:
-    """The model, and what 'fit' noted about its data."""
-    from owasvm import persistence
-
-    if not path.exists():
-        raise UsageError(f"there is no model file {path}")
-    if not path.is_file():
-        raise UsageError(f"{path} is no file, hence no model file")
-    try:
-        metadata = persistence.read_metadata(path, max_bytes=max_bytes).get("metadata")
-        model = persistence.load(path, max_bytes=max_bytes)
-    except persistence.ModelSizeError as error:
-        raise UsageError(f"{error} The option is --max-model-size.") from error
-    return model, metadata if isinstance(metadata, dict) else {}
-
-
-def _apply(
-    model: Any, samples: Any, trained_on_sparse: bool, arguments: argparse.Namespace
-) -> NDArray[np.float64]:
-    """Decision values, if the model has any for these samples."""
-    import numpy as np
-
-    failure = f"{arguments.model} cannot be applied to {arguments.data}"
-    try:
-        values = _decision_values(model, samples, trained_on_sparse)
-    except MemoryError:
-        raise
-    except Exception as error:
-        # The steps of a pipeline come out of a file, and fail as they like.
-        raise UsageError(f"{failure}: {type(error).__name__}: {error}") from error
-    n_classes = model.classes_.size
-    if values.shape != (samples.shape[0],) + ((n_classes,) if n_classes > 2 else ()):
-        raise UsageError(f"{failure}: its decision values have the shape {values.shape}")
-    without_value = np.isnan(values).reshape(samples.shape[0], -1).any(axis=1)
-    if without_value.any():
-        raise UsageError(f"{failure}: row {int(without_value.argmax()) + 1} has no decision value")
-    return values
+def _columns(applied: Application, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The table of predictions."""
+    shown: Any = applied.predictions
+    ids = applied.matched.ids
+    if arguments.escape_formulas:
+        shown = escape_formulas(shown)
+        ids = {name: escape_formulas(values) for name, values in ids.items()}
+    columns = {"prediction": shown}
+    if arguments.scores and applied.values.ndim == 1:
+        columns["decision"] = applied.values
+    elif arguments.scores:
+        columns |= _by_class("decision", applied.values, applied.classes)
+    if arguments.proba:
+        columns |= _by_class("probability", applied.probabilities, applied.classes)
+    for name in ids:
+        if name in columns:
+            raise UsageError(f"the column {name!r} of ids is called like one of the output")
+    return ids | columns
 
 
-def _decision_values(model: Any, samples: Any, trained_on_sparse: bool) -> NDArray[np.float64]:
-    """Decision values; large sparse data is filled up in blocks for models of dense data."""
-    import numpy as np
-
-    if trained_on_sparse or not is_sparse(samples):
-        return np.asarray(model.decision_function(samples))
-    step = max(1, _BLOCK_ENTRIES // samples.shape[1])
-    blocks = [
-        model.decision_function(samples[start : start + step].toarray())
-        for start in range(0, samples.shape[0], step)
-    ]
-    return np.concatenate(blocks)
-
-
-def _decision_columns(values: NDArray[np.float64], classes: NDArray[Any]) -> dict[str, Any]:
-    if values.ndim == 1:
-        return {"decision": values}
-    return {f"decision {label}": values[:, column] for column, label in enumerate(classes)}
+def _by_class(what: str, values: Any, classes: NDArray[Any]) -> dict[str, Any]:
+    return {f"{what} {label}": values[:, column] for column, label in enumerate(classes)}
 
 
 def _accuracy(predictions: NDArray[Any], truth: NDArray[Any], n_rows: int) -> str:
