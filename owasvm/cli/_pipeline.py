@@ -121,23 +121,22 @@ def make_frame(
     import numpy as np
     import pandas as pd
 
-    columns: dict[str, NDArray[Any]] = {}
-    gaps = {}
-    for name in names:
-        if name in categories:
-            columns[name] = data.texts(name)
-            continue
-        columns[name] = data.numbers(name, may_miss=fills)
-        n_missing = int(np.isnan(columns[name]).sum())
-        if n_missing:
-            gaps[name] = n_missing
-    if gaps:
-        found = listing(f"{name} ({count})" for name, count in gaps.items())
+    numbers = [name for name in names if name not in categories]
+    matrix = np.empty((len(data.frame), len(numbers)))
+    for position, name in enumerate(numbers):
+        matrix[:, position] = data.numbers(name, may_miss=fills)
+    gaps = np.isnan(matrix).sum(axis=0)
+    if gaps.any():
+        found = listing(f"{numbers[k]} ({gaps[k]})" for k in np.flatnonzero(gaps))
         note(f"missing values are filled in with the median of the training rows: {found}")
+    frame = pd.DataFrame(matrix, columns=numbers)
+    if not categories:
+        return frame
     # As objects, text stays text in every version of pandas.
-    return pd.DataFrame(
-        {name: pd.Series(values, dtype=values.dtype) for name, values in columns.items()}
-    )
+    texts = {
+        name: pd.Series(data.texts(name), dtype=object) for name in names if name in categories
+    }
+    return pd.concat([frame, pd.DataFrame(texts)], axis=1)[list(names)]
 
 
 def make_features(

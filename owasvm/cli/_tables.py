@@ -82,6 +82,8 @@ class TableData:
         """Whether a column holds categories: text, and more of it than numbers."""
         import pandas as pd
 
+        if pd.api.types.is_numeric_dtype(self.frame[name].dtype):
+            return False
         series = self.frame[name].dropna().astype(object)
         if pd.api.types.infer_dtype(series, skipna=True) != "string":
             return False
@@ -115,7 +117,7 @@ class TableData:
             )
         # Not a number compares as false.
         bad = ~(np.abs(values) <= LARGEST_NUMBER)
-        if may_miss:
+        if may_miss and bad.any():
             bad &= ~_is_missing(series)
         if bad.any():
             row = int(np.argmax(bad))

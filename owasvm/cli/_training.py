@@ -145,13 +145,13 @@ def _feature_names(data: TableData, arguments: argparse.Namespace) -> list[str]:
 
 def _look_at_columns(path: Path, samples: Any, categories: list[str]) -> None:
     """Refuse columns without a single number; note those that look like an id."""
+    is_empty = samples.isna().all()
+    if is_empty.any():
+        name = is_empty.idxmax()
+        raise UsageError(f"column {name!r} of {path} is empty; leave it out: --drop {name!r}")
     for name in samples.columns:
-        if name in categories:
-            continue
-        if samples[name].isna().all():
-            raise UsageError(f"column {name!r} of {path} is empty; leave it out: --drop {name!r}")
-        is_unique = len(samples) >= _FEWEST_IDS and samples[name].is_unique
-        if is_unique and _LIKE_AN_ID.search(name):
+        is_number = name not in categories and _LIKE_AN_ID.search(name)
+        if is_number and len(samples) >= _FEWEST_IDS and samples[name].is_unique:
             note(
                 f"column {name!r} looks like an id, and is a feature here; --id {name!r} keeps it "
                 "out and carries it into the predictions"
