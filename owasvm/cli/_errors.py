@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from difflib import get_close_matches
 from pathlib import Path
@@ -57,6 +57,13 @@ def silence() -> Iterator[None]:
 def listing(names: Iterable[object], limit: int = 8) -> str:
     """Some names in quotes, no more than fit on a line."""
     every = [repr(str(name)) for name in names]
+    rest = len(every) - limit
+    return ", ".join(every[:limit]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counting(counts: Mapping[str, int], limit: int = 8) -> str:
+    """Some names in quotes, each with how often, those of 0 left out."""
+    every = [f"{name!r} ({count})" for name, count in counts.items() if count]
     rest = len(every) - limit
     return ", ".join(every[:limit]) + (f" and {rest} more" if rest > 0 else "")
 

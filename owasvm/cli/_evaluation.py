@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,8 @@ def _curves(
 
     if speaking.ndim == 1:
         speaking = np.column_stack([-speaking, speaking])
-    curves, areas = [], np.full(len(known), np.nan)
+    curves: list[tuple[Any, ...]] = []
+    areas = np.full(len(known), np.nan)
     for column, label in enumerate(known):
         is_this = truth == label
         if is_this.all() or not is_this.any():
@@ -181,7 +183,7 @@ def as_record(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _class_table(evaluation: Evaluation) -> str:
-    rows = [("class", "rows", "precision", "recall", "AUC")]
+    rows: list[tuple[str, ...]] = [("class", "rows", "precision", "recall", "AUC")]
     for k, label in enumerate(evaluation.labels):
         figures = [evaluation.precision[k], evaluation.recall[k]]
         figures.append(evaluation.aucs[k] if k < evaluation.n_known else float("nan"))
@@ -198,7 +200,7 @@ def _confusion_table(evaluation: Evaluation) -> str:
     return _table(rows)
 
 
-def _table(rows: list[tuple[str, ...]]) -> str:
+def _table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for first, *others in rows:

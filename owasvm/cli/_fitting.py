@@ -82,7 +82,8 @@ def train(
     -------
     trained : Trained
     """
-    choice, scores = None, {}
+    choice = None
+    scores: dict[str, list[float]] = {}
     if chooses(arguments):
         classifier, choice, scores = _choose(training, arguments, verbose)
         report(f"chosen out of {choice.n_candidates} candidates")

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from owasvm.cli._errors import UsageError, listing, note
+from owasvm.cli._errors import UsageError, counting, note
 from owasvm.cli._tables import TableData
 
 if TYPE_CHECKING:
@@ -127,8 +127,10 @@ def make_frame(
         matrix[:, position] = data.numbers(name, may_miss=fills)
     gaps = np.isnan(matrix).sum(axis=0)
     if gaps.any():
-        found = listing(f"{numbers[k]} ({gaps[k]})" for k in np.flatnonzero(gaps))
-        note(f"missing values are filled in with the median of the training rows: {found}")
+        note(
+            "missing values are filled in with the median of the training rows: "
+            + counting(dict(zip(numbers, gaps.tolist(), strict=True)))
+        )
     frame = pd.DataFrame(matrix, columns=numbers)
     if not categories:
         return frame

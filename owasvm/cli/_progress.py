@@ -60,14 +60,14 @@ def estimate(
     is_predictable = arguments.solver in {None, "auto", "newton"}
     if n_rows < _ROWS_FOR_A_TRIAL or not is_predictable or arguments.time_limit is not None:
         return None
-    # The first one compiles.
-    for n_trial in (_TRIAL_ROWS // 5, _TRIAL_ROWS):
-        part = _some_rows(training, n_trial)
-        if part is None:
-            return None
-        started = perf_counter()
-        train(part)
-        seconds = perf_counter() - started
+    # The first trial compiles.
+    first, part = (_some_rows(training, n) for n in (_TRIAL_ROWS // 5, _TRIAL_ROWS))
+    if first is None or part is None:
+        return None
+    train(first)
+    started = perf_counter()
+    train(part)
+    seconds = perf_counter() - started
     power = _LINEAR_POWER if arguments.model == "linear" else _KERNEL_POWER
     total = seconds * (n_rows / part.labels.size) ** power
     if total >= _WORTH_A_NOTE:
