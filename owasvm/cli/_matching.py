@@ -115,12 +115,7 @@ def _look_at_categories(samples: Any, notes: Notes) -> None:
 
 
 def _read_ids(data: TableData, name: str | None) -> dict[str, Any]:
-    if name is None:
-        return {}
-    if name not in data.columns:
-        note(f"{data.path} has no column {name!r}; predictions are without ids")
-        return {}
-    return {name: data.frame[name].to_numpy()}
+    return {name: data.frame[name].to_numpy()} if name in data.columns else {}
 
 
 def _read_truth(

@@ -72,7 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
         _check_plot(arguments)
     options = reading_options(arguments)
     model, notes = load_model(arguments.model, arguments.max_model_size)
-    notes = replace(notes, id=None)
     if arguments.target is not None:
         notes = replace(notes, target=arguments.target)
     applied = apply_model(arguments, model, notes, options)

@@ -14,7 +14,7 @@ from owasvm.cli._application import (
     load_model,
 )
 from owasvm.cli._data import MANUAL, add_reading_options, reading_options
-from owasvm.cli._errors import UsageError
+from owasvm.cli._errors import UsageError, note
 from owasvm.cli._output import (
     add_output_options,
     check_output_options,
@@ -92,8 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.id is not None:
         notes = replace(notes, id=arguments.id)
     applied = apply_model(arguments, model, notes, options)
-    if arguments.id is not None and not applied.matched.ids:
-        raise UsageError(f"{arguments.data} has no column {arguments.id!r} (--id)")
+    if notes.id is not None and not applied.matched.ids:
+        if arguments.id is not None:
+            raise UsageError(f"{arguments.data} has no column {arguments.id!r} (--id)")
+        note(f"{arguments.data} has no column {notes.id!r}; predictions are without ids")
     write_table(_columns(applied, arguments), arguments.output, "predictions")
     # Where the predictions go to standard output, they are all that goes there.
     report = sys.stderr if arguments.output == "-" else sys.stdout

@@ -1,0 +1,46 @@
+"""The page about the command line prints what it says: its code and its commands run."""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from owasvm.cli import main
+
+pytest.importorskip("pandas")
+pytest.importorskip("skops")
+pytest.importorskip("matplotlib")
+
+PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
+# Code or a command, and what it prints.
+BLOCK = re.compile(r"```(python|sh)\n(.*?)```\n```text\n(.*?)```|```(python)\n(.*?)```", re.DOTALL)
+
+
+def comparable(text: str) -> str:
+    """Without times, and without digits that are beyond the gap."""
+    names = "time|gap|objective|lower bound"
+    return re.sub(rf"^({names}) .*$", r"\1", text, flags=re.MULTILINE)
+
+
+def test_page(tmp_path, monkeypatch):
+    if not PAGE.exists():
+        pytest.skip("source distributions have no docs")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    commands = 0
+    for kind, code, expected, alone, rest in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            if kind == "sh":
+                commands += 1
+                assert main(shlex.split(code)[1:]) == 0, code
+            else:
+                exec(code or rest, names)
+        if not alone:
+            assert comparable(printed.getvalue()) == comparable(expected), code
+    assert commands == 3
+    assert (tmp_path / "birds.png").stat().st_size > 10_000
