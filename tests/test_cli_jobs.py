@@ -502,6 +502,15 @@ def test_packages_are_looked_for_first(command, missing, options, capsys, monkey
     assert "pip install 'owasvm[cli]'" in err
 
 
+@pytest.mark.parametrize("arguments", [["reproduce"], ["report", "runs"]])
+def test_packages_of_a_report(arguments, capsys, monkeypatch):
+    for name in ("pandas", "jinja2"):
+        monkeypatch.setitem(sys.modules, name, None)
+    err = refused(capsys, *arguments)
+    assert "needs pandas and jinja2, which are not installed" in err
+    assert "pip install 'owasvm[experiments]'" in err
+
+
 def test_max_iter(capsys):
     _, err = run(capsys, *FIT, "--cv", 0, "--max-iter", 1)
     assert "stopped before its target" in err

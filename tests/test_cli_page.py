@@ -17,7 +17,7 @@ pytest.importorskip("matplotlib")
 
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 # Code or a command, and what it prints.
-BLOCK = re.compile(r"```(python|sh)\n(.*?)```\n```text\n(.*?)```|```(python)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```(python|sh)\n(.*?)```\n(?:```text\n(.*?)```)?", re.DOTALL)
 
 
 def comparable(text: str) -> str:
@@ -32,15 +32,15 @@ def test_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     commands = 0
-    for kind, code, expected, alone, rest in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+    for kind, code, expected in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            if kind == "sh":
+            if kind == "python":
+                exec(code, names)
+            elif expected:
                 commands += 1
                 assert main(shlex.split(code)[1:]) == 0, code
-            else:
-                exec(code or rest, names)
-        if not alone:
+        if expected:
             assert comparable(printed.getvalue()) == comparable(expected), code
     assert commands == 3
     assert (tmp_path / "birds.png").stat().st_size > 10_000

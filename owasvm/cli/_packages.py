@@ -7,11 +7,18 @@ from pathlib import Path
 
 from owasvm.extras import MissingExtraError
 
+#: What a report of a run of the paper's experiments is made with.
+REPORT_PACKAGES = ("pandas", "jinja2", "matplotlib")
+
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
 
 
 def check_packages(
-    command: str, *packages: str, files: tuple[str | Path | None, ...] = (), plots: bool = False
+    command: str,
+    *packages: str,
+    files: tuple[str | Path | None, ...] = (),
+    plots: bool = False,
+    extra: str = "cli",
 ) -> None:
     """Refuse to start a command without the packages that it will need.
 
@@ -25,6 +32,8 @@ def check_packages(
         Files that it reads and writes: Parquet needs a package of its own.
     plots : bool, default=False
         Whether it draws a figure.
+    extra : str, default="cli"
+        The extra of owasvm that installs them.
 
     Raises
     ------
@@ -38,7 +47,7 @@ def check_packages(
     if missing:
         raise MissingExtraError(
             f"'owasvm {command}' needs {' and '.join(missing)}, which "
-            f"{'is' if len(missing) == 1 else 'are'} not installed: pip install 'owasvm[cli]'"
+            f"{'is' if len(missing) == 1 else 'are'} not installed: pip install 'owasvm[{extra}]'"
         )
 
 

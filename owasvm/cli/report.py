@@ -41,8 +41,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the report and say where it is."""
     from owasvm.cli._errors import UsageError
+    from owasvm.cli._packages import REPORT_PACKAGES, check_packages
     from owasvm.experiments.report import RunError, write_report
 
+    check_packages("report", *REPORT_PACKAGES, extra="experiments")
     try:
         page = write_report(arguments.run, arguments.output)
     except RunError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from owasvm.cli._errors import UsageError, complain, refuse_unknown, warn
 from owasvm.cli._options import count, positive
+from owasvm.cli._packages import REPORT_PACKAGES, check_packages
 from owasvm.experiments.paper import ALPHAS, DATASETS, MODELS, QUANTIFIERS
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ def _power(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute what is missing, then write the report."""
+    if arguments.report:
+        check_packages("reproduce", *REPORT_PACKAGES, extra="experiments")
     _check(arguments)
     plan = _plan(arguments)
     status = _compute(plan, arguments)
