@@ -92,16 +92,23 @@ def _some_rows(training: Training, n_rows: int) -> Training | None:
 
 
 @contextmanager
-def show_life(seconds: float | None) -> Iterator[int]:
+def show_life(seconds: float | None, n_rows: int) -> Iterator[int]:
     """Let long fits tell how far they are, on standard error.
+
+    Parameters
+    ----------
+    seconds : float or None
+        What was estimated.
+    n_rows : int
+        Without an estimate, on a terminal, fits of so many rows may turn out to be long.
 
     Yields
     ------
     verbose : int
         For the estimators.
     """
-    is_long = seconds is not None and seconds >= _LONG
-    if not (is_long or sys.stderr.isatty()):
+    may_be_long = n_rows >= _TRIAL_ROWS and sys.stderr.isatty()
+    if not (may_be_long if seconds is None else seconds >= _LONG):
         yield 0
         return
     logger = logging.getLogger("owasvm")
