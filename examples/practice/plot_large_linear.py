@@ -23,7 +23,9 @@ from owasvm import LinearOWASVC
 X, y = make_classification(120_000, 20, n_informative=10, flip_y=0.05, random_state=0)
 X_test, y_test = X[100_000:], y[100_000:]
 models = {
-    "LinearSVC (hinge)": LinearSVC(C=0.01, loss="hinge", tol=1e-3, max_iter=20_000, random_state=0),
+    "LinearSVC (hinge)": LinearSVC(
+        C=0.01, loss="hinge", tol=1e-3, max_iter=20_000, random_state=0
+    ),
     "LinearOWASVC, uniform": LinearOWASVC(C=0.01, weights="uniform", tol=1e-4),
     "LinearOWASVC, basic 0.6": LinearOWASVC(C=0.01, weights="basic", alpha=0.6, tol=1e-4),
 }

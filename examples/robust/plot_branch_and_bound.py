@@ -32,7 +32,10 @@ for family, alpha in families.items():
     solution = solve(
         problem, "branch-and-bound", callback=steps.append, options={"max_nodes": 300}
     )
-    traces[family] = {key: np.array([s[key] for s in steps]) for key in ("time", "n_iter", "objective", "lower_bound")}
+    traces[family] = {
+        key: np.array([s[key] for s in steps])
+        for key in ("time", "n_iter", "objective", "lower_bound")
+    }
     print(
         f"{family:13s} {alpha}: {solution.status}, {solution.n_iter} nodes, "
         f"{solution.lower_bound:.4f} <= optimum <= {solution.objective:.4f}"
