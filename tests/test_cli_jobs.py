@@ -457,6 +457,8 @@ def test_too_many_rows_for_a_kernel(capsys, monkeypatch):
     monkeypatch.setattr(_progress, "MOST_KERNEL_ROWS", 70)
     err = refused(capsys, *FIT)
     assert "75 rows are too many for a kernel" in err and "--model linear" in err
+    err = refused(capsys, "inspect", "train.csv", "--target", "kind", "--id", "plant")
+    assert "--model linear" in err
     run(capsys, *FIT, "--model", "linear", "--cv", 0)
 
 

@@ -27,6 +27,7 @@ from owasvm.cli._output import (
 )
 from owasvm.cli._packages import check_packages
 from owasvm.cli._pipeline import add_pipeline_options, make_model, transform
+from owasvm.cli._progress import check_size
 from owasvm.cli._training import (
     add_training_options,
     check_classes,
@@ -106,6 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = reading_options(arguments)
     check_output_options(arguments, arguments.data)
     training = read_training(arguments, options)
+    check_size(training, arguments)
     check_classes(training, arguments)
     model, samples = None, training.samples
     if names_a_model(arguments) or arguments.scale is not None:
