@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numba
 
@@ -25,7 +25,7 @@ def njit(
     *,
     cache: bool = False,
     fastmath: bool | set[str] = False,
-    error_model: Literal["python", "numpy"] = "python",
+    internal: bool = False,
 ) -> Callable[[Function], Function]:
     """Compile a function as :func:`numba.njit` does, whatever happens to the cache.
 
@@ -35,8 +35,9 @@ def njit(
         Keep the compiled function on disk, if possible.
     fastmath : bool or set of str, default=False
         What the compiler may do to sums, see numba.
-    error_model : {"python", "numpy"}, default="python"
-        Whether a division by zero is an error or gives a number that is not finite.
+    internal : bool, default=False
+        Only compiled functions call it: what calls from Python need is left out, and such a call
+        would crash.
 
     Returns
     -------
@@ -54,10 +55,18 @@ def njit(
     """
 
     def compiled(function: Function) -> Function:
-        in_memory: Any = numba.njit(fastmath=fastmath, error_model=error_model)
+        # What is left out would be compiled and never used: entrances for C, and from Python
+        # where nobody enters, and the error that a division by zero is in Python.
+        options: Any = {
+            "fastmath": fastmath,
+            "error_model": "numpy",
+            "no_cfunc_wrapper": True,
+            "no_cpython_wrapper": internal,
+        }
+        in_memory: Any = numba.njit(**options)
         if not cache:
             return in_memory(function)
-        cached: Any = numba.njit(cache=True, fastmath=fastmath, error_model=error_model)
+        cached: Any = numba.njit(cache=True, **options)
         try:
             dispatcher = cached(function)
         except (RuntimeError, OSError) as error:

@@ -843,29 +843,27 @@ def _squared_distances(X: FloatArray, Z: FloatArray, symmetric: bool, out: Float
     """Overwrites `out`: squared distances from differences; above the diagonal if symmetric."""
     for top in range(0, X.shape[0], _DISTANCE_TILE):
         for left in range(top if symmetric else 0, Z.shape[0], _DISTANCE_TILE):
-            for i in range(top, min(top + _DISTANCE_TILE, X.shape[0])):
-                row = X[i]
-                first = max(left, i + 1) if symmetric else left
-                for j in range(first, min(left + _DISTANCE_TILE, Z.shape[0])):
-                    other = Z[j]
+            bottom = top + _DISTANCE_TILE if top + _DISTANCE_TILE < X.shape[0] else X.shape[0]
+            right = left + _DISTANCE_TILE if left + _DISTANCE_TILE < Z.shape[0] else Z.shape[0]
+            for i in range(top, bottom):
+                first = i + 1 if symmetric and i >= left else left
+                for j in range(first, right):
                     total = 0.0
-                    for k in range(row.size):
-                        difference = row[k] - other[k]
+                    for k in range(X.shape[1]):
+                        difference = X[i, k] - Z[j, k]
                         total += difference * difference
                     out[i, j] = total
                 if symmetric and i >= left:
                     out[i, i] = 0.0
 
 
-@njit(cache=True)
 def _mirror(matrix: FloatArray) -> None:
     """Changes `matrix` in place: copies what is above the diagonal below it."""
-    n = matrix.shape[0]
-    for top in range(0, n, _DISTANCE_TILE):
-        for left in range(top, n, _DISTANCE_TILE):
-            for i in range(top, min(top + _DISTANCE_TILE, n)):
-                for j in range(max(left, i + 1), min(left + _DISTANCE_TILE, n)):
-                    matrix[j, i] = matrix[i, j]
+    for top in range(0, matrix.shape[0], _DISTANCE_TILE):
+        bottom = top + _DISTANCE_TILE
+        matrix[bottom:, top:bottom] = matrix[top:bottom, bottom:].T
+        corner = matrix[top:bottom, top:bottom]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
 
 
 def _gaussian_gram(X: Samples, gamma: float) -> tuple[FloatArray, float]:

@@ -46,9 +46,16 @@ def run_prox_blocks(
     x, dual = np.full((2, v.size), np.nan)
     block = np.full(v.size, -99)
     n_blocks = _sorting.prox_blocks(
-        v, weights, step, x, dual, block, _sorting.make_workspace(v.size)
+        v,
+        1.0 / step,
+        weights,
+        _sorting.make_workspace(v.size),
+        x,
+        dual,
+        block,
+        np.empty(v.size + 1),
     )
-    return x, dual, block, n_blocks
+    return x, dual * step, block, n_blocks
 
 
 class TestValue:
@@ -472,6 +479,7 @@ class TestKernels:
         v = data.draw(strategies.real_vectors(n_samples, extreme=data.draw(st.booleans())))
         step = data.draw(st.sampled_from([0.5, 1.0, 2.0]))
         workspace = _sorting.make_workspace(n_samples)
+        space = workspace, _sorting.make_pooling(n_samples)
         n_positive = _sorting.sort_positive(v, workspace)
         first_positions = np.cumsum(counts[workspace.order[:n_positive]])
         totals = np.array(
@@ -480,7 +488,7 @@ class TestKernels:
         x, dual = np.full((2, n_samples), np.nan)
         block = np.empty(n_samples, dtype=np.int64)
         _sorting.prox_blocks_weighted(
-            v, counts.astype(float), totals, step, n_positive, x, dual, block, workspace
+            v, counts.astype(float), totals, step, n_positive, x, dual, block, *space
         )
         copies = np.repeat(np.arange(n_samples), counts)
         size = np.abs(v).max() + step * weights.max()
@@ -495,13 +503,14 @@ class TestKernels:
         v = np.array([3.0, 2.0])
         masses = np.array([1.0, 3.0])
         workspace = _sorting.make_workspace(2)
+        space = workspace, _sorting.make_pooling(2)
         n_positive = _sorting.sort_positive(v, workspace)
         x, dual = np.empty((2, 2))
         block = np.empty(2, dtype=np.int64)
         # Level (1 * 3 + 3 * 2 - 2 - 1.5) / 4 = 1.375; the dual is s (v - x).
         totals = np.array([2.0, 1.5])
         n_blocks = _sorting.prox_blocks_weighted(
-            v, masses, totals, 1.0, n_positive, x, dual, block, workspace
+            v, masses, totals, 1.0, n_positive, x, dual, block, *space
         )
         assert n_blocks == 1
         np.testing.assert_array_equal(block, [1, 1])

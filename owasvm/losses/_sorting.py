@@ -52,6 +52,7 @@ CLIPPED = 0
 _INSERTION_LIMIT = 48
 _RADIX_BITS = 8
 _RADIX_BUCKETS = 256
+_RADIX_MASK = 255
 _RADIX_PASSES = 8
 
 
@@ -60,59 +61,43 @@ class Workspace(NamedTuple):
 
     After a call of :func:`prox_blocks` with ``p`` positive entries, ``order[:p]`` holds their
     samples from the largest entry down, ``keys[:p]`` their values, ``levels[b]`` and
-    ``starts[b]:starts[b + 1]`` the fitted value and the sorted positions of pooled block b.
+    ``starts[b]:starts[b + 1]`` the fitted value and the sorted positions of pooled block b. Until
+    blocks are pooled a sort uses ``levels`` and ``starts``.
     """
 
     order: IntArray
     keys: FloatArray
-    spare_order: IntArray
-    spare_keys: FloatArray
+    starts: IntArray
+    levels: FloatArray
     counts: IntArray
+
+
+class Pooling(NamedTuple):
+    """What pooling needs beside a :class:`Workspace` where masses are not all 1."""
+
     losses: FloatArray
     masses: FloatArray
-    levels: FloatArray
     block_masses: FloatArray
-    starts: IntArray
 
 
 def make_workspace(n_samples: int) -> Workspace:
-    """Allocate the arrays for problems of at most `n_samples` entries.
-
-    What a sort needs is free again when blocks are pooled.
-    """
-    spare_order = np.empty(n_samples + 1, dtype=np.int64)
-    spare_keys = np.empty(n_samples)
+    """Allocate the arrays for problems of at most `n_samples` entries."""
     return Workspace(
         order=np.empty(n_samples, dtype=np.int64),
         keys=np.empty(n_samples),
-        spare_order=spare_order,
-        spare_keys=spare_keys,
+        starts=np.empty(n_samples + 1, dtype=np.int64),
+        levels=np.empty(n_samples),
         counts=np.empty(_RADIX_PASSES * _RADIX_BUCKETS, dtype=np.int64),
-        losses=np.empty(n_samples),
-        masses=np.empty(n_samples),
-        levels=spare_keys,
-        block_masses=np.empty(n_samples),
-        starts=spare_order,
     )
 
 
-@njit(cache=True)
-def _insertion_sort_descending(keys: FloatArray, order: IntArray, size: int) -> None:
-    """Reorders ``keys[:size]`` and ``order[:size]`` in place: descending keys, stable."""
-    for position in range(1, size):
-        key = keys[position]
-        sample = order[position]
-        gap = position
-        while gap > 0 and keys[gap - 1] < key:
-            keys[gap] = keys[gap - 1]
-            order[gap] = order[gap - 1]
-            gap -= 1
-        keys[gap] = key
-        order[gap] = sample
+def make_pooling(n_samples: int) -> Pooling:
+    """Allocate the arrays for problems of at most `n_samples` entries."""
+    return Pooling(np.empty(n_samples), np.empty(n_samples), np.empty(n_samples))
 
 
-@njit(cache=True)
-def _radix_sort_descending(
+@njit(cache=True, internal=True)
+def sort_descending(
     keys: FloatArray,
     order: IntArray,
     spare_keys: FloatArray,
@@ -120,62 +105,57 @@ def _radix_sort_descending(
     counts: IntArray,
     size: int,
 ) -> None:
-    """Reorders ``keys[:size]`` and ``order[:size]`` in place, overwrites the spare arrays.
+    """Reorders ``keys[:size]`` and ``order[:size]`` in place, overwrites the other arrays.
 
-    Stable and descending, for positive finite keys: their bit patterns, read as integers, are
-    ordered like the numbers. Digits that all keys share are skipped.
+    Stable and descending, for finite keys >= 0: their bit patterns, read as integers, are ordered
+    like the numbers. Digits that all keys share are skipped.
     """
-    mask = np.uint64(_RADIX_BUCKETS - 1)
-    bits = keys.view(np.uint64)
-    spare_bits = spare_keys.view(np.uint64)
-    source_order = order
-    target_order = spare_order
-    counts[:] = 0
+    if size <= _INSERTION_LIMIT:
+        for position in range(1, size):
+            key = keys[position]
+            sample = order[position]
+            gap = position
+            while gap > 0 and keys[gap - 1] < key:
+                keys[gap] = keys[gap - 1]
+                order[gap] = order[gap - 1]
+                gap -= 1
+            keys[gap] = key
+            order[gap] = sample
+        return
+    for slot in range(_RADIX_PASSES * _RADIX_BUCKETS):
+        counts[slot] = 0
     for k in range(size):
-        pattern = bits[k]
+        pattern = np.float64(keys[k]).view(np.int64)
         for digit in range(_RADIX_PASSES):
-            bucket = np.int64((pattern >> np.uint64(digit * _RADIX_BITS)) & mask)
+            bucket = (pattern >> (digit * _RADIX_BITS)) & _RADIX_MASK
             counts[digit * _RADIX_BUCKETS + bucket] += 1
-    n_passes = 0
+    source_keys, target_keys = keys, spare_keys
+    source_order, target_order = order, spare_order
+    is_swapped = False
     for digit in range(_RADIX_PASSES):
-        shift = np.uint64(digit * _RADIX_BITS)
-        slots = counts[digit * _RADIX_BUCKETS : (digit + 1) * _RADIX_BUCKETS]
-        if slots[np.int64((bits[0] >> shift) & mask)] == size:
+        shift = digit * _RADIX_BITS
+        first = digit * _RADIX_BUCKETS
+        if counts[first + ((np.float64(keys[0]).view(np.int64) >> shift) & _RADIX_MASK)] == size:
             continue
         filled = 0
-        for slot in range(_RADIX_BUCKETS - 1, -1, -1):
-            count = slots[slot]
-            slots[slot] = filled
+        for slot in range(first + _RADIX_BUCKETS - 1, first - 1, -1):
+            count = counts[slot]
+            counts[slot] = filled
             filled += count
         for k in range(size):
-            pattern = bits[k]
-            bucket = np.int64((pattern >> shift) & mask)
-            target = slots[bucket]
-            slots[bucket] = target + 1
-            spare_bits[target] = pattern
+            key = source_keys[k]
+            slot = first + ((np.float64(key).view(np.int64) >> shift) & _RADIX_MASK)
+            target = counts[slot]
+            counts[slot] = target + 1
+            target_keys[target] = key
             target_order[target] = source_order[k]
-        bits, spare_bits = spare_bits, bits
+        source_keys, target_keys = target_keys, source_keys
         source_order, target_order = target_order, source_order
-        n_passes += 1
-    if n_passes % 2 == 1:
-        keys[:size] = spare_keys[:size]
-        order[:size] = spare_order[:size]
-
-
-@njit(cache=True)
-def sort_descending(workspace: Workspace, size: int) -> None:
-    """Reorders ``keys[:size]``, ``order[:size]`` of `workspace`: descending keys >= 0, stable."""
-    if size <= _INSERTION_LIMIT:
-        _insertion_sort_descending(workspace.keys, workspace.order, size)
-    else:
-        _radix_sort_descending(
-            workspace.keys,
-            workspace.order,
-            workspace.spare_keys,
-            workspace.spare_order,
-            workspace.counts,
-            size,
-        )
+        is_swapped = not is_swapped
+    if is_swapped:
+        for k in range(size):
+            keys[k] = spare_keys[k]
+            order[k] = spare_order[k]
 
 
 @njit(cache=True)
@@ -188,13 +168,13 @@ def sort_positive(v: FloatArray, workspace: Workspace) -> int:
     """
     order = workspace.order
     keys = workspace.keys
-    n_positive = 0
+    n_positive = np.int64(0)
     for i in range(v.size):
         if v[i] > 0.0:
             keys[n_positive] = v[i]
             order[n_positive] = i
             n_positive += 1
-    sort_descending(workspace, n_positive)
+    sort_descending(keys, order, workspace.levels, workspace.starts, workspace.counts, n_positive)
     return n_positive
 
 
@@ -236,9 +216,14 @@ def pool_adjacent(
     return n_blocks
 
 
-@njit(cache=True)
+@njit(cache=True, internal=True)
 def _spread_pooled_dual(
-    workspace: Workspace, start: int, stop: int, block_mass: float, dual: FloatArray
+    workspace: Workspace,
+    pooling: Pooling,
+    start: int,
+    stop: int,
+    block_mass: float,
+    dual: FloatArray,
 ) -> None:
     """Writes ``dual`` on one pooled block: ``s_i ((v_i - mean v) + mean loss)``.
 
@@ -249,28 +234,33 @@ def _spread_pooled_dual(
     excess = 0.0
     loss = 0.0
     for k in range(start, stop):
-        excess += workspace.masses[k] * (workspace.keys[k] - anchor)
-        loss += workspace.losses[k]
+        excess += pooling.masses[k] * (workspace.keys[k] - anchor)
+        loss += pooling.losses[k]
     offset = (loss - excess) / block_mass
     for k in range(start, stop):
         share = (workspace.keys[k] - anchor) + offset
-        dual[workspace.order[k]] = workspace.masses[k] * share
+        dual[workspace.order[k]] = pooling.masses[k] * share
 
 
-@njit(cache=True)
+@njit(cache=True, internal=True)
 def _pool_and_clip(
-    n_positive: int, workspace: Workspace, x: FloatArray, dual: FloatArray, block: Labels
+    n_positive: int,
+    workspace: Workspace,
+    pooling: Pooling,
+    x: FloatArray,
+    dual: FloatArray,
+    block: Labels,
 ) -> int:
     """Writes `x`, `dual`, `block` at the positive samples; ``losses`` and ``masses`` are set."""
     keys = workspace.keys
-    masses = workspace.masses
-    losses = workspace.losses
+    masses = pooling.masses
+    losses = pooling.losses
     levels = workspace.levels
     starts = workspace.starts
     order = workspace.order
     for k in range(n_positive):
         levels[k] = keys[k] - losses[k] / masses[k]
-    n_pooled = pool_adjacent(levels, masses, levels, workspace.block_masses, starts, n_positive)
+    n_pooled = pool_adjacent(levels, masses, levels, pooling.block_masses, starts, n_positive)
     n_tied_blocks = 0
     for pooled in range(n_pooled):
         start = starts[pooled]
@@ -295,89 +285,12 @@ def _pool_and_clip(
             sample = order[k]
             x[sample] = level
             block[sample] = n_tied_blocks
-        _spread_pooled_dual(workspace, start, stop, workspace.block_masses[pooled], dual)
+        block_mass = pooling.block_masses[pooled]
+        _spread_pooled_dual(workspace, pooling, start, stop, block_mass, dual)
     return n_tied_blocks
 
 
-@njit(cache=True)
-def _pool_equal(
-    keys: FloatArray,
-    weights: FloatArray,
-    step: float,
-    levels: FloatArray,
-    starts: IntArray,
-    size: int,
-) -> int:
-    """Overwrites `levels` and `starts`: :func:`pool_adjacent` for masses that are all 1."""
-    n_blocks = 0
-    for k in range(size):
-        level = keys[k] - step * weights[weights.size - 1 - k]
-        start = k
-        while n_blocks > 0 and levels[n_blocks - 1] < level:
-            n_blocks -= 1
-            before = start - starts[n_blocks]
-            own = k + 1 - start
-            level = (levels[n_blocks] * before + level * own) / (before + own)
-            start = starts[n_blocks]
-        levels[n_blocks] = level
-        starts[n_blocks] = start
-        n_blocks += 1
-    starts[n_blocks] = size
-    return n_blocks
-
-
-@njit(cache=True)
-def _pool_and_clip_equal(
-    n_positive: int,
-    weights: FloatArray,
-    step: float,
-    workspace: Workspace,
-    x: FloatArray,
-    dual: FloatArray,
-    block: Labels,
-) -> int:
-    """:func:`_pool_and_clip` for masses that are all 1, with half the memory."""
-    keys, order = workspace.keys, workspace.order
-    levels, starts = workspace.levels, workspace.starts
-    n_pooled = _pool_equal(keys, weights, step, levels, starts, n_positive)
-    last = weights.size - 1
-    n_tied_blocks = 0
-    for pooled in range(n_pooled):
-        start = starts[pooled]
-        stop = starts[pooled + 1]
-        level = levels[pooled]
-        if level <= 0.0:
-            # Levels fall from here on: everything behind is clipped too.
-            for k in range(start, n_positive):
-                sample = order[k]
-                x[sample] = 0.0
-                dual[sample] = keys[k]
-                block[sample] = CLIPPED
-            break
-        if stop - start == 1:
-            sample = order[start]
-            x[sample] = level
-            dual[sample] = step * weights[last - start]
-            block[sample] = SINGLE
-            continue
-        n_tied_blocks += 1
-        # As in `_spread_pooled_dual`.
-        anchor = keys[start]
-        excess = 0.0
-        loss = 0.0
-        for k in range(start, stop):
-            excess += keys[k] - anchor
-            loss += step * weights[last - k]
-        offset = (loss - excess) / (stop - start)
-        for k in range(start, stop):
-            sample = order[k]
-            x[sample] = level
-            block[sample] = n_tied_blocks
-            dual[sample] = (keys[k] - anchor) + offset
-    return n_tied_blocks
-
-
-@njit(cache=True)
+@njit(cache=True, internal=True)
 def _keep_inactive(v: FloatArray, x: FloatArray, dual: FloatArray, block: Labels) -> None:
     """Writes `x`, `dual`, `block` where ``v_i <= 0``: the loss does not act there.
 
@@ -393,17 +306,19 @@ def _keep_inactive(v: FloatArray, x: FloatArray, dual: FloatArray, block: Labels
 @njit(cache=True)
 def prox_blocks(
     v: FloatArray,
+    penalty: float,
     weights: FloatArray,
-    step: float,
+    workspace: Workspace,
     x: FloatArray,
     dual: FloatArray,
     block: Labels,
-    workspace: Workspace,
+    shrink: FloatArray,
 ) -> int:
-    """Overwrites `x`, `dual`, `block` and `workspace`: prox of the OWA hinge, with structure.
+    """Overwrites all arrays from `workspace` on: prox of the OWA hinge, with structure.
 
-    ``x = argmin 1/2 |x - v|^2 + step * sum_k weights[k] * max(x, 0)_(k)`` and ``dual = v - x``,
-    the latter computed without cancellation. O(n), nothing is allocated.
+    ``x = argmin penalty/2 |x - v|^2 + sum_k weights[k] * max(x, 0)_(k)`` and
+    ``dual = penalty * (v - x)``, the latter computed without cancellation. O(n), nothing is
+    allocated.
 
     The Jacobian of the prox at `v` follows from `block`: the identity on inactive and single
     samples, 0 on clipped ones, averaging over each tied block. Where several generalised
@@ -413,21 +328,23 @@ def prox_blocks(
     ----------
     v : ndarray of shape (n_samples,)
         Finite values; not changed.
+    penalty : float
+        Positive factor of the squared distance.
     weights : ndarray of shape (n_samples,)
         Non-negative, non-decreasing: ``weights[k]`` meets the k-th smallest deviation.
         Not checked here.
-    step : float
-        Positive factor of the loss.
+    workspace : Workspace
+        From :func:`make_workspace`, at least of size n_samples.
     x : ndarray of shape (n_samples,)
         Receives the prox; the entries of a tied block are equal to the last bit.
     dual : ndarray of shape (n_samples,)
-        Receives the projection of `v` on ``step * P(weights)``.
+        Receives the projection of ``penalty * v`` on ``P(weights)``.
     block : int32 ndarray of shape (n_samples,)
         Receives -2 (``INACTIVE``: ``v_i <= 0``), -1 (``SINGLE``: ``x_i > 0``, pooled with no
         other), 0 (``CLIPPED``: ``v_i > 0`` and ``x_i == 0``) or the number 1, 2, ... of the tied
         block of size >= 2 and ``x_i > 0``, counted from the largest `x` down.
-    workspace : Workspace
-        From :func:`make_workspace`, at least of size n_samples.
+    shrink : ndarray of shape (n_samples + 1,)
+        Receives 1 for each tied block: its members stay equal.
 
     Returns
     -------
@@ -436,7 +353,60 @@ def prox_blocks(
     """
     n_positive = sort_positive(v, workspace)
     _keep_inactive(v, x, dual, block)
-    return _pool_and_clip_equal(n_positive, weights, step, workspace, x, dual, block)
+    keys, order = workspace.keys, workspace.order
+    levels, starts = workspace.levels, workspace.starts
+    step = 1.0 / penalty
+    last = weights.size - 1
+    # `pool_adjacent` for masses that are all 1.
+    n_pooled = 0
+    for k in range(n_positive):
+        level = keys[k] - step * weights[last - k]
+        start = k
+        while n_pooled > 0 and levels[n_pooled - 1] < level:
+            n_pooled -= 1
+            before = start - starts[n_pooled]
+            own = k + 1 - start
+            level = (levels[n_pooled] * before + level * own) / (before + own)
+            start = starts[n_pooled]
+        levels[n_pooled] = level
+        starts[n_pooled] = start
+        n_pooled += 1
+    starts[n_pooled] = n_positive
+    n_tied_blocks = 0
+    for pooled in range(n_pooled):
+        start = starts[pooled]
+        stop = starts[pooled + 1]
+        level = levels[pooled]
+        if level <= 0.0:
+            # Levels fall from here on: everything behind is clipped too.
+            for k in range(start, n_positive):
+                sample = order[k]
+                x[sample] = 0.0
+                dual[sample] = keys[k] * penalty
+                block[sample] = CLIPPED
+            break
+        if stop - start == 1:
+            sample = order[start]
+            x[sample] = level
+            dual[sample] = step * weights[last - start] * penalty
+            block[sample] = SINGLE
+            continue
+        n_tied_blocks += 1
+        shrink[n_tied_blocks] = 1.0
+        # As in `_spread_pooled_dual`.
+        anchor = keys[start]
+        excess = 0.0
+        loss = 0.0
+        for k in range(start, stop):
+            excess += keys[k] - anchor
+            loss += step * weights[last - k]
+        offset = (loss - excess) / (stop - start)
+        for k in range(start, stop):
+            sample = order[k]
+            x[sample] = level
+            block[sample] = n_tied_blocks
+            dual[sample] = ((keys[k] - anchor) + offset) * penalty
+    return n_tied_blocks
 
 
 @njit(cache=True)
@@ -450,8 +420,9 @@ def prox_blocks_weighted(
     dual: FloatArray,
     block: Labels,
     workspace: Workspace,
+    pooling: Pooling,
 ) -> int:
-    """Overwrites `x`, `dual`, `block` and `workspace`: :func:`prox_blocks` with sample weights.
+    """Overwrites the arrays from `x` on: :func:`prox_blocks` with sample weights.
 
     ``x = argmin 1/2 sum_i s_i (x_i - v_i)^2 + step * sum_k totals[k] * max(x_order[k], 0)`` over
     the vectors ordered like `v`, and ``dual = s * (v - x)``. The totals depend on the order of
@@ -473,10 +444,13 @@ def prox_blocks_weighted(
     n_positive : int
         What :func:`sort_positive` returned.
     x, dual, block, workspace
-        As in :func:`prox_blocks`, and so is what is returned.
+        As in :func:`prox_blocks` with ``penalty = 1 / step``, but for a dual that is not
+        multiplied by it; and so is what is returned.
+    pooling : Pooling
+        From :func:`make_pooling`.
     """
     for k in range(n_positive):
-        workspace.losses[k] = step * totals[k]
-        workspace.masses[k] = sample_weight[workspace.order[k]]
+        pooling.losses[k] = step * totals[k]
+        pooling.masses[k] = sample_weight[workspace.order[k]]
     _keep_inactive(v, x, dual, block)
-    return _pool_and_clip(n_positive, workspace, x, dual, block)
+    return _pool_and_clip(n_positive, workspace, pooling, x, dual, block)

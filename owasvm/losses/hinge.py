@@ -16,7 +16,9 @@ from owasvm._jit import njit
 from owasvm.costs import Costs
 from owasvm.losses._sorting import (
     CLIPPED,
+    Pooling,
     Workspace,
+    make_pooling,
     make_workspace,
     prox_blocks,
     prox_blocks_weighted,
@@ -29,11 +31,11 @@ from owasvm.rounding import accumulated
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["OffsetHinge", "RankedHinge", "Workspace", "look_on_both_sides", "prox_of_hinge"]
+__all__ = ["OffsetHinge", "RankedHinge", "Workspace", "look_on_both_sides", "prox_blocks"]
 
 
-@njit(cache=True)
-def order_along(
+@njit(cache=True, internal=True)
+def _order_along(
     scores: FloatArray,
     y: FloatArray,
     intercept: float,
@@ -47,21 +49,29 @@ def order_along(
     front of those they tie with, since they are written first and the sort is stable. Returns
     their number.
     """
-    size = 0
-    for growing in (True, False):
+    size = np.int64(0)
+    for attempt in range(2):
+        growing = attempt == 0
         for i in range(scores.size):
             if (y[i] * side < 0.0) == growing:
                 deviation = 1.0 - y[i] * (scores[i] + intercept)
                 if deviation > resolution or (growing and deviation >= -resolution):
-                    workspace.keys[size] = max(deviation, 0.0)
+                    workspace.keys[size] = deviation if deviation > 0.0 else 0.0
                     workspace.order[size] = i
                     size += 1
-    sort_descending(workspace, size)
+    sort_descending(
+        workspace.keys,
+        workspace.order,
+        workspace.levels,
+        workspace.starts,
+        workspace.counts,
+        size,
+    )
     return size
 
 
-@njit(cache=True)
-def is_bent(
+@njit(cache=True, internal=True)
+def _is_bent(
     scores: FloatArray,
     y: FloatArray,
     intercept: float,
@@ -69,7 +79,7 @@ def is_bent(
     workspace: Workspace,
     size: int,
 ) -> bool:
-    """Whether what :func:`order_along` has left would be another on the other side."""
+    """Whether what :func:`_order_along` has left would be another on the other side."""
     keys, order = workspace.keys, workspace.order
     for k in range(size - 1):
         if keys[k] == keys[k + 1] and y[order[k]] != y[order[k + 1]]:
@@ -94,47 +104,41 @@ def _slopes_along(
     left = 0.0
     right = 0.0
     last = ascending.size - 1
-    size = order_along(scores, y, intercept, 1.0, resolution, workspace)
+    size = _order_along(scores, y, intercept, 1.0, resolution, workspace)
     for k in range(size):
         value += ascending[last - k] * workspace.keys[k]
         right -= ascending[last - k] * y[workspace.order[k]]
-    if not is_bent(scores, y, intercept, resolution, workspace, size):
+    if not _is_bent(scores, y, intercept, resolution, workspace, size):
         return value, right, right
-    for k in range(order_along(scores, y, intercept, -1.0, resolution, workspace)):
+    for k in range(_order_along(scores, y, intercept, -1.0, resolution, workspace)):
         left -= ascending[last - k] * y[workspace.order[k]]
     return value, left, right
 
 
 @njit(cache=True)
-def prox_of_hinge(
-    v: FloatArray,
-    penalty: float,
-    ascending: FloatArray,
+def order_along(
+    scores: FloatArray,
+    y: FloatArray,
+    intercept: float,
+    side: float,
+    resolution: float,
     workspace: Workspace,
-    prox: FloatArray,
-    dual: FloatArray,
-    block: NDArray[np.int32],
-    shrink: FloatArray,
 ) -> int:
-    """Overwrites what a :class:`ProxPoint` holds, and `workspace`; the number of blocks.
-
-    For the hinge with one cost per rank.
-    """
-    n_blocks = prox_blocks(v, ascending, 1.0 / penalty, prox, dual, block, workspace)
-    for i in range(dual.size):
-        dual[i] *= penalty
-    # Members of a block stay equal.
-    shrink[1 : n_blocks + 1] = 1.0
-    return n_blocks
+    """:func:`_order_along` for calls from Python."""
+    return _order_along(scores, y, intercept, side, resolution, workspace)
 
 
 @njit(cache=True)
-def _sum_ranked(slack: FloatArray, ascending: FloatArray, workspace: Workspace) -> float:
-    """Overwrites `workspace`; the sum of positive slacks times costs by rank."""
-    total = 0.0
-    for k in range(sort_positive(slack, workspace)):
-        total += ascending[ascending.size - 1 - k] * workspace.keys[k]
-    return total
+def is_bent(
+    scores: FloatArray,
+    y: FloatArray,
+    intercept: float,
+    resolution: float,
+    workspace: Workspace,
+    size: int,
+) -> bool:
+    """:func:`_is_bent` for calls from Python."""
+    return _is_bent(scores, y, intercept, resolution, workspace, size)
 
 
 def look_on_both_sides(
@@ -177,25 +181,34 @@ class RankedHinge:
         self.mean_cost = costs.total / n_units
 
     @cached_property
+    def _descending(self) -> FloatArray:
+        return np.ascontiguousarray(self._ascending[::-1])
+
+    @cached_property
     def _workspace(self) -> Workspace:
         return make_workspace(self._costs.n_samples)
 
+    @cached_property
+    def _pooling(self) -> Pooling:
+        return make_pooling(self._costs.n_samples)
+
     @property
     def arrays(self) -> tuple[FloatArray, Workspace] | None:
-        """What :func:`prox_of_hinge` takes; None with sample weights."""
+        """What :func:`prox_blocks` takes; None with sample weights."""
         return None if self.mass is not None else (self._ascending, self._workspace)
 
     def value(self, slack: FloatArray) -> float:
-        if self.mass is None:
-            return float(_sum_ranked(slack, self._ascending, self._workspace))
         n_positive = sort_positive(slack, self._workspace)
-        charged = self._costs.largest_first(self._workspace.order[:n_positive])
+        if self.mass is None:
+            charged = self._descending[:n_positive]
+        else:
+            charged = self._costs.largest_first(self._workspace.order[:n_positive])
         return float(charged @ self._workspace.keys[:n_positive])
 
     def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
         workspace, mass = self._workspace, self.mass
         if mass is None:
-            out.n_blocks = prox_of_hinge(
+            out.n_blocks = prox_blocks(
                 v, penalty, self._ascending, workspace, out.prox, out.dual, out.block, out.shrink
             )
             return
@@ -211,6 +224,7 @@ class RankedHinge:
             out.dual,
             out.block,
             workspace,
+            self._pooling,
         )
         out.dual *= penalty
         # Members of a block stay equal.

@@ -27,7 +27,9 @@ from owasvm.losses._sorting import (
     CLIPPED,
     INACTIVE,
     SINGLE,
+    Pooling,
     Workspace,
+    make_pooling,
     make_workspace,
     pool_adjacent,
     sort_positive,
@@ -55,8 +57,9 @@ def _prox_squared(
     block: Labels,
     shrink: FloatArray,
     workspace: Workspace,
+    pooling: Pooling,
 ) -> int:
-    """Overwrites `x`, `dual`, `block`, `shrink` and `workspace`; returns the number of blocks.
+    """Overwrites the arrays from `x` on; returns the number of blocks.
 
     ``workspace`` holds the sorted positive entries of `v`, `totals` their costs.
     """
@@ -68,10 +71,10 @@ def _prox_squared(
     keys, order, levels = workspace.keys, workspace.order, workspace.levels
     for k in range(n_positive):
         own = penalty * mass[order[k]]
-        workspace.masses[k] = own + 2.0 * totals[k]
-        levels[k] = own * keys[k] / workspace.masses[k]
+        pooling.masses[k] = own + 2.0 * totals[k]
+        levels[k] = own * keys[k] / pooling.masses[k]
     n_pooled = pool_adjacent(
-        levels, workspace.masses, levels, workspace.block_masses, workspace.starts, n_positive
+        levels, pooling.masses, levels, pooling.block_masses, workspace.starts, n_positive
     )
     n_blocks = 0
     for pooled in range(n_pooled):
@@ -139,6 +142,7 @@ class RankedSquaredHinge:
         self._masses = np.ones(costs.n_samples) if self.mass is None else self.mass
         self.mean_cost = costs.total / float(self._masses.sum())
         self._workspace = make_workspace(costs.n_samples)
+        self._pooling = make_pooling(costs.n_samples)
 
     def value(self, slack: FloatArray) -> float:
         n_positive = sort_positive(slack, self._workspace)
@@ -159,6 +163,7 @@ class RankedSquaredHinge:
             out.block,
             out.shrink,
             self._workspace,
+            self._pooling,
         )
 
     def project(self, v: FloatArray, out: ProxPoint) -> None:

@@ -29,15 +29,22 @@ def centre(vector: FloatArray, tie: FloatArray, offsets: IntArray, shrink: Float
             vector[i] -= factor * tie[i]
 
 
-@njit(cache=True)
 def centre_rows(
     matrix: FloatArray, tie: FloatArray, offsets: IntArray, shrink: FloatArray
 ) -> None:
     """Changes `matrix` in place: multiplies its columns by R."""
+    centre_columns(matrix, tie, offsets, shrink, np.empty(matrix.shape[1]))
+
+
+@njit(cache=True)
+def centre_columns(
+    matrix: FloatArray, tie: FloatArray, offsets: IntArray, shrink: FloatArray, total: FloatArray
+) -> None:
+    """The same, overwriting `total`, as long as a row."""
     width = matrix.shape[1]
-    total = np.empty(width)
     for k in range(1, offsets.size - 1):
-        total[:] = 0.0
+        for j in range(width):
+            total[j] = 0.0
         norm = 0.0
         for i in range(offsets[k], offsets[k + 1]):
             norm += tie[i] * tie[i]
@@ -49,7 +56,6 @@ def centre_rows(
                 matrix[i, j] -= factor * total[j]
 
 
-@njit(cache=True)
 def gram_block(
     gram: FloatArray,
     means: FloatArray,
@@ -65,26 +71,30 @@ def gram_block(
     `means` are the centring terms m of the kernel, zero for a kernel that is taken as it is.
     """
     size = active.size
-    term = np.empty(size)
-    for i in range(size):
-        term[i] = means[active[i]]
     matrix = np.empty((size, size))
-    for i in range(size):
-        row = gram[active[i]]
-        for j in range(i + 1):
-            value = root[i] * (row[active[j]] - term[i] - term[j]) * root[j]
-            matrix[i, j] = value
-            matrix[j, i] = value
+    _take_gram_block(gram, means, root, active, matrix)
     if offsets.size > 2:
-        for i in range(size):
-            centre(matrix[i], tie, offsets, shrink)
         centre_rows(matrix, tie, offsets, shrink)
-    for i in range(size):
-        matrix[i, i] += ridge
+        matrix = np.ascontiguousarray(matrix.T)
+        centre_rows(matrix, tie, offsets, shrink)
+    matrix.ravel()[:: size + 1] += ridge
     return matrix
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(cache=True)
+def _take_gram_block(
+    gram: FloatArray, means: FloatArray, root: FloatArray, active: IntArray, matrix: FloatArray
+) -> None:
+    """Overwrites `matrix`: ``D Q_AA D``."""
+    for i in range(active.size):
+        p = active[i]
+        for j in range(i + 1):
+            q = active[j]
+            value = root[i] * (gram[p, q] - means[p] - means[q]) * root[j]
+            matrix[i, j] = value
+            matrix[j, i] = value
+
+
 def add_gram_rows(
     gram: FloatArray,
     means: FloatArray,
@@ -93,8 +103,20 @@ def add_gram_rows(
     out: FloatArray,
 ) -> None:
     """Changes `out` in place: adds ``Q[:, rows] @ coef``, reading the rows of `gram` only."""
+    _add_gram_rows(gram, means, rows, coef, np.zeros(out.size), out)
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _add_gram_rows(
+    gram: FloatArray,
+    means: FloatArray,
+    rows: IntArray,
+    coef: FloatArray,
+    partial: FloatArray,
+    out: FloatArray,
+) -> None:
+    """The same; `partial` is zero and is overwritten."""
     n = out.size
-    partial = np.zeros(n)
     total = 0.0
     shift = 0.0
     for k in range(rows.size):
@@ -106,73 +128,21 @@ def add_gram_rows(
         b = coef[k + 1]
         c = coef[k + 2]
         d = coef[k + 3]
-        row_a = gram[rows[k]]
-        row_b = gram[rows[k + 1]]
-        row_c = gram[rows[k + 2]]
-        row_d = gram[rows[k + 3]]
+        p = rows[k]
+        q = rows[k + 1]
+        r = rows[k + 2]
+        s = rows[k + 3]
         for j in range(n):
-            partial[j] += a * row_a[j] + b * row_b[j] + c * row_c[j] + d * row_d[j]
+            partial[j] += a * gram[p, j] + b * gram[q, j] + c * gram[r, j] + d * gram[s, j]
         k += 4
     while k < rows.size:
         a = coef[k]
-        row_a = gram[rows[k]]
+        p = rows[k]
         for j in range(n):
-            partial[j] += a * row_a[j]
+            partial[j] += a * gram[p, j]
         k += 1
     for j in range(n):
         out[j] += partial[j] - shift - total * means[j]
-
-
-@njit(cache=True)
-def centre_product(product: FloatArray, means: FloatArray, coef: FloatArray) -> None:
-    """Changes `product` in place: from ``K coef`` to ``Q coef``."""
-    total = coef.sum()
-    shift = np.dot(means, coef)
-    for j in range(coef.size):
-        product[j] = product[j] - shift - total * means[j]
-
-
-@njit(cache=True)
-def gram_product(gram: FloatArray, means: FloatArray, coef: FloatArray) -> FloatArray:
-    """``Q coef``."""
-    product = np.dot(gram, coef)
-    centre_product(product, means, coef)
-    return product
-
-
-@njit(cache=True)
-def gather_step(
-    scores: FloatArray,
-    root: FloatArray,
-    tie: FloatArray,
-    active: IntArray,
-    offsets: IntArray,
-    shrink: FloatArray,
-) -> FloatArray:
-    """``R D scores`` at the active samples."""
-    gathered = np.empty(active.size)
-    for i in range(active.size):
-        gathered[i] = root[i] * scores[active[i]]
-    centre(gathered, tie, offsets, shrink)
-    return gathered
-
-
-@njit(cache=True)
-def spread_step(
-    z: FloatArray,
-    coef: FloatArray,
-    root: FloatArray,
-    tie: FloatArray,
-    active: IntArray,
-    offsets: IntArray,
-    shrink: FloatArray,
-) -> FloatArray:
-    """Changes `z` and `coef` in place; ``D R z``, added to `coef` at the active samples."""
-    centre(z, tie, offsets, shrink)
-    for i in range(active.size):
-        z[i] *= root[i]
-        coef[active[i]] += z[i]
-    return z
 
 
 @njit(cache=True)
@@ -204,10 +174,13 @@ def _active_product(
     centre(scaled, tie, offsets, shrink)
     for i in range(active.size):
         padded[active[i]] = root[i] * scaled[i]
-    scores = gram_product(gram, means, padded)
+    scores = np.dot(gram, padded)
+    total = padded.sum()
+    shift = np.dot(means, padded)
     product = np.empty(active.size)
     for i in range(active.size):
-        product[i] = root[i] * scores[active[i]]
+        p = active[i]
+        product[i] = root[i] * (scores[p] - shift - total * means[p])
     centre(product, tie, offsets, shrink)
     product += ridge * vector
     return product
@@ -228,22 +201,20 @@ def projected_conjugate_gradients(
     demand: float,
     accuracy: float,
     budget: int,
+    matrix: FloatArray,
 ) -> tuple[FloatArray, float, bool]:
     """Minimise ``1/2 z'Mz + linear'z`` subject to ``constraint'z = demand``, M of `gram_block`.
 
     Every iterate meets the constraint. Returns z, the multiplier t of
     ``M z + linear + t constraint = 0`` and whether the residual fell to `accuracy` times the
-    smaller of its first norm and that of `linear`, within `budget` products.
+    smaller of its first norm and that of `linear`, within `budget` products. `matrix` is M, or
+    empty where products are to be formed without it.
     """
-    # Where most samples are active, products with all of it cost less than a copy of a part.
     length = np.sqrt(np.dot(constraint, constraint))
     if length == 0.0:
         # Tied blocks of one class each: nothing resists the intercept.
         return np.zeros(active.size), 0.0, False
-    explicit = 4 * active.size < 3 * gram.shape[0]
-    matrix = np.empty((0, 0))
-    if explicit:
-        matrix = gram_block(gram, means, root, tie, active, offsets, shrink, ridge)
+    explicit = matrix.size > 0
     normal = constraint / length
     z = (demand / length) * normal
     if explicit:

@@ -19,61 +19,72 @@ Indices = NDArray[np.int32] | NDArray[np.int64]
 _BLOCK_ROWS = 1024
 
 
-@njit(cache=True)
 def column_means(features: Dense) -> FloatArray:
     """The mean row."""
     n_rows, n_columns = features.shape
-    total = np.zeros(n_columns)
-    part = np.zeros(n_columns)
-    for i in range(n_rows):
-        for j in range(n_columns):
-            part[j] += features[i, j]
-        if i % _BLOCK_ROWS == _BLOCK_ROWS - 1:
-            total += part
-            part[:] = 0.0
-    return (total + part) / n_rows
+    total = dense_combination(features, np.zeros(n_columns), np.ones(n_rows))
+    return np.asarray(total / n_rows)
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
 def dense_norms(features: Dense, origin: FloatArray) -> FloatArray:
     """``|x_i - origin|``."""
     norms = np.empty(features.shape[0])
+    _write_norms(features, origin, norms)
+    return norms
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _write_norms(features: Dense, origin: FloatArray, norms: FloatArray) -> None:
     for i in range(features.shape[0]):
         total = 0.0
         for j in range(features.shape[1]):
             value = features[i, j] - origin[j]
             total += value * value
         norms[i] = np.sqrt(total)
-    return norms
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
 def dense_scores(features: Dense, origin: FloatArray, weight: FloatArray) -> FloatArray:
     """``(x_i - origin)'weight``."""
     scores = np.empty(features.shape[0])
+    _write_scores(features, origin, weight, scores)
+    return scores
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _write_scores(
+    features: Dense, origin: FloatArray, weight: FloatArray, scores: FloatArray
+) -> None:
     for i in range(features.shape[0]):
         total = 0.0
         for j in range(features.shape[1]):
             total += (features[i, j] - origin[j]) * weight[j]
         scores[i] = total
-    return scores
+
+
+def dense_combination(features: Dense, origin: FloatArray, coef: FloatArray) -> FloatArray:
+    """``sum_i coef_i (x_i - origin)``."""
+    total, part = np.zeros((2, features.shape[1]))
+    _combine(features, origin, coef, part, total)
+    return total
 
 
 @njit(cache=True)
-def dense_combination(features: Dense, origin: FloatArray, coef: FloatArray) -> FloatArray:
-    """``sum_i coef_i (x_i - origin)``."""
+def _combine(
+    features: Dense, origin: FloatArray, coef: FloatArray, part: FloatArray, total: FloatArray
+) -> None:
+    """Changes `total` in place, by way of `part`, which is zero and is overwritten."""
     n_rows, n_columns = features.shape
-    total = np.zeros(n_columns)
-    part = np.zeros(n_columns)
     for i in range(n_rows):
         factor = coef[i]
         if factor != 0.0:
             for j in range(n_columns):
                 part[j] += factor * (features[i, j] - origin[j])
         if i % _BLOCK_ROWS == _BLOCK_ROWS - 1:
-            total += part
-            part[:] = 0.0
-    return total + part
+            for j in range(n_columns):
+                total[j] += part[j]
+                part[j] = 0.0
+    for j in range(n_columns):
+        total[j] += part[j]
 
 
 @njit(cache=True)
@@ -82,9 +93,9 @@ def gather_dense(
 ) -> None:
     """Overwrites `out`: ``root_i (x_i - origin)`` of some samples."""
     for i in range(samples.size):
-        row = features[samples[i]]
+        sample = samples[i]
         for j in range(origin.size):
-            out[i, j] = root[i] * (row[j] - origin[j])
+            out[i, j] = root[i] * (features[sample, j] - origin[j])
 
 
 @njit(cache=True)
@@ -166,8 +177,9 @@ def gather_sparse(
     out: FloatArray,
 ) -> None:
     """Overwrites `out`: ``root_i x_i`` of some samples, zeros written out."""
-    out[:] = 0.0
     for a in range(samples.size):
         i = samples[a]
+        for j in range(out.shape[1]):
+            out[a, j] = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             out[a, indices[k]] += root[a] * data[k]

@@ -25,7 +25,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from owasvm._jit import njit
 from owasvm.kernels import Kernel, KernelBlocks
 from owasvm.rounding import product_without_loss
-from owasvm.samples._newton_kernels import centre, centre_rows
+from owasvm.samples._newton_kernels import centre, centre_columns, centre_rows
 from owasvm.samples.base import Samples
 from owasvm.samples.feature_operator import FeatureOperator
 from owasvm.samples.kernel import GramSamples, KernelSamples
@@ -441,6 +441,6 @@ def _reduce(
         if offsets.size > 2:
             centre(matrix[i], tie, offsets, shrink)
     if offsets.size > 2:
-        centre_rows(matrix, tie, offsets, shrink)
+        centre_columns(matrix, tie, offsets, shrink, np.empty(size))
     for i in range(size):
         matrix[i, i] += ridge

@@ -22,11 +22,12 @@ _HUGE = 1e300
 _LEAST_CURVATURE = 1e-12
 
 
-@njit(cache=True, fastmath={"nnan", "nsz"})
+@njit(cache=True, internal=True, fastmath={"nnan", "nsz"})
 def _advance(
     residual: FloatArray,
-    taker: FloatArray,
-    giver: FloatArray,
+    gram: FloatArray,
+    taker: int,
+    giver: int,
     amount: float,
     rise: FloatArray,
     fall: FloatArray,
@@ -35,17 +36,18 @@ def _advance(
     top = -_HUGE
     bottom = _HUGE
     for k in range(residual.size):
-        value = residual[k] - amount * (taker[k] - giver[k])
+        value = residual[k] - amount * (gram[taker, k] - gram[giver, k])
         residual[k] = value
         top = max(top, value + rise[k])
         bottom = min(bottom, value + fall[k])
     return top, bottom
 
 
-@njit(cache=True, fastmath={"nnan", "nsz"})
+@njit(cache=True, internal=True, fastmath={"nnan", "nsz"})
 def _measure_gains(
     residual: FloatArray,
-    row: FloatArray,
+    gram: FloatArray,
+    taker: int,
     diagonal: FloatArray,
     fall: FloatArray,
     top: float,
@@ -56,13 +58,15 @@ def _measure_gains(
     best = 0.0
     for k in range(residual.size):
         distance = max(top - residual[k] - fall[k], 0.0)
-        gain = distance * distance / max(own + diagonal[k] - 2.0 * row[k], _LEAST_CURVATURE)
+        gain = (
+            distance * distance / max(own + diagonal[k] - 2.0 * gram[taker, k], _LEAST_CURVATURE)
+        )
         gains[k] = gain
         best = max(best, gain)
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, internal=True)
 def _place(values: FloatArray, shifts: FloatArray, value: float) -> int:
     """Where a sum of two arrays has a value; -1 if nowhere, as among numbers that overflow."""
     for k in range(values.size):
@@ -71,12 +75,13 @@ def _place(values: FloatArray, shifts: FloatArray, value: float) -> int:
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, internal=True)
 def _balance(coef: FloatArray) -> None:
     """Overwrites `coef`: the heavier side is scaled down until all sum to 0."""
     plus = 0.0
     minus = 0.0
-    for value in coef:
+    for k in range(coef.size):
+        value = coef[k]
         if value > 0.0:
             plus += value
         else:
@@ -120,32 +125,36 @@ def retrain(
         The intercept b.
     """
     n_samples = coef.size
-    before = coef.copy()
-    low = np.minimum(y * costs, 0.0)
-    high = np.maximum(y * costs, 0.0)
+    before = np.empty(n_samples)
+    low = np.empty(n_samples)
+    high = np.empty(n_samples)
     for k in range(n_samples):
+        before[k] = coef[k]
+        low[k] = min(y[k] * costs[k], 0.0)
+        high[k] = max(y[k] * costs[k], 0.0)
         coef[k] = min(max(coef[k], low[k]), high[k])
     _balance(coef)
     diagonal = np.empty(n_samples)
-    rise = np.zeros(n_samples)
-    fall = np.zeros(n_samples)
+    rise = np.empty(n_samples)
+    fall = np.empty(n_samples)
+    gains = np.empty(n_samples)
+    nothing = np.empty(n_samples)
     for k in range(n_samples):
         diagonal[k] = gram[k, k]
+        nothing[k] = 0.0
         rise[k] = 0.0 if coef[k] < high[k] else -_HUGE
         fall[k] = 0.0 if coef[k] > low[k] else _HUGE
         change = coef[k] - before[k]
         if change != 0.0:
             for other in range(n_samples):
                 residual[other] -= change * gram[k, other]
-    gains = np.empty(n_samples)
-    nothing = np.zeros(n_samples)
-    top, bottom = _advance(residual, nothing, nothing, 0.0, rise, fall)
+    top, bottom = _advance(residual, gram, 0, 0, 0.0, rise, fall)
     for _ in range(max_exchanges):
         # Not the other way round: a comparison with what is not a number is False.
         if not (top - bottom > accuracy and top > -0.5 * _HUGE and bottom < 0.5 * _HUGE):
             break
         i = _place(residual, rise, top)
-        best = _measure_gains(residual, gram[i], diagonal, fall, top, diagonal[i], gains)
+        best = _measure_gains(residual, gram, i, diagonal, fall, top, diagonal[i], gains)
         j = _place(gains, nothing, best)
         if i < 0 or j < 0 or best <= 0.0:
             break
@@ -159,7 +168,7 @@ def retrain(
         for k in (i, j):
             rise[k] = 0.0 if coef[k] < high[k] else -_HUGE
             fall[k] = 0.0 if coef[k] > low[k] else _HUGE
-        top, bottom = _advance(residual, gram[i], gram[j], amount, rise, fall)
+        top, bottom = _advance(residual, gram, i, j, amount, rise, fall)
     if top <= -0.5 * _HUGE:
         return bottom if bottom < 0.5 * _HUGE else 0.0
     return 0.5 * (top + bottom) if bottom < 0.5 * _HUGE else top

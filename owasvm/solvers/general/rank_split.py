@@ -94,20 +94,26 @@ def tangent_minorant(
 
 @njit(cache=True)
 def _tangent_values(
-    costs: FloatArray, width: FloatArray, deviations: FloatArray, every: int
-) -> FloatArray:
-    """Ordered sums of ascending `deviations` with the tangent minorants that keep 0 to n costs.
+    costs: FloatArray,
+    width: FloatArray,
+    deviations: FloatArray,
+    sums: FloatArray,
+    edges: FloatArray,
+    every: int,
+    values: FloatArray,
+) -> None:
+    """Changes `values` in place: ordered sums of ascending `deviations` with tangent minorants.
 
-    Only those of every so many are compared; the others get ``-inf``.
+    Those that keep 0 to n costs; only those of every so many are compared. `sums` and `edges` are
+    the sums of costs times widths and of widths, from the largest down.
     """
     n = costs.size
-    values = np.full(n + 1, -np.inf)
-    remaining = deviations.sum()
+    remaining = 0.0
+    for k in range(n):
+        remaining += deviations[k]
     kept_value = 0.0
     kept_sum = 0.0
     kept = np.inf
-    sums = np.cumsum((costs * width)[::-1])
-    edges = np.cumsum(width[::-1])
     for n_kept in range(n + 1):
         edge = 0.0
         if n_kept > 0:
@@ -122,7 +128,6 @@ def _tangent_values(
         for j in range(n_kept, n):
             slope = min(slope, (sums[j] - kept_sum) / (edges[j] - edge))
         values[n_kept] = kept_value + (slope * remaining if n_kept < n else 0.0)
-    return values
 
 
 def best_minorant(
@@ -146,7 +151,9 @@ def best_minorant(
     widths = np.ones(costs.size) if width is None else width
     few = width is None or costs.size <= _MAX_TANGENTS
     every = 1 if few else costs.size // _FEW_TANGENTS
-    values = _tangent_values(costs, widths, deviations, every)
+    sums, edges = np.cumsum((costs * widths)[::-1]), np.cumsum(widths[::-1])
+    values = np.full(costs.size + 1, -np.inf)
+    _tangent_values(costs, widths, deviations, sums, edges, every, values)
     return tangent_minorant(costs, int(np.argmax(values)), width)
 
 

@@ -18,7 +18,7 @@ IntArray = NDArray[np.int64]
 _LOOSE = {"reassoc", "contract", "nnan", "nsz"}
 
 
-@njit(cache=True, fastmath=_LOOSE, error_model="numpy")
+@njit(cache=True, fastmath=_LOOSE)
 def weigh(
     share: FloatArray,
     below: FloatArray,

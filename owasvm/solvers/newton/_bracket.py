@@ -35,14 +35,12 @@ def make_bracket(low: float, value_low: float, high: float, value_high: float) -
     return np.array([low, value_low, high, value_high, 0.0])
 
 
-@njit(cache=True)
 def crossing(bracket: FloatArray) -> float:
     """Where the line through both ends is zero."""
     width = bracket[HIGH] - bracket[LOW]
     return bracket[LOW] - bracket[VALUE_LOW] * width / (bracket[VALUE_HIGH] - bracket[VALUE_LOW])
 
 
-@njit(cache=True)
 def narrow(bracket: FloatArray, where: float, value: float) -> None:
     """Changes `bracket` in place: replaces the end on the side of `where`, by the Illinois rule.
 
@@ -50,15 +48,21 @@ def narrow(bracket: FloatArray, where: float, value: float) -> None:
     """
     side = 1.0 if value > 0 else -1.0
     if side > 0:
-        bracket[HIGH], bracket[VALUE_HIGH] = where, value
+        bracket[HIGH] = where
+        bracket[VALUE_HIGH] = value
     else:
-        bracket[LOW], bracket[VALUE_LOW] = where, value
+        bracket[LOW] = where
+        bracket[VALUE_LOW] = value
     if side == bracket[_LAST_SIDE]:
         if side > 0:
             bracket[VALUE_LOW] *= 0.5
         else:
             bracket[VALUE_HIGH] *= 0.5
     bracket[_LAST_SIDE] = side
+
+
+_crossing = njit(cache=True, internal=True)(crossing)
+_narrow = njit(cache=True, internal=True)(narrow)
 
 
 def begin_search(slope: float, slope_share: float, limited: bool) -> FloatArray:
@@ -81,22 +85,24 @@ def go_on(search: FloatArray, slope: float, still_falling: float) -> bool:
     step = search[STEP]
     if search[_PHASE] == _LONGER:
         if slope < still_falling * search[FIRST_SLOPE] and step < _MAX_STEP:
-            search[LOW], search[VALUE_LOW] = step, slope
+            search[LOW] = step
+            search[VALUE_LOW] = slope
             search[STEP] = 4.0 * step
             return True
         search[_PHASE] = _FIRST
     if search[_PHASE] == _FIRST:
         if slope <= search[_GOAL]:
             return False
-        search[HIGH], search[VALUE_HIGH] = step, slope
+        search[HIGH] = step
+        search[VALUE_HIGH] = slope
         search[_PHASE] = _BETWEEN
     else:
         search[_LEFT] -= 1.0
         # A slope that is not a number would never end it.
         if search[_LEFT] <= 0.0 or abs(slope) <= search[_GOAL]:
             return False
-        narrow(search, step, slope)
+        _narrow(search, step, slope)
     inset = 0.02 * (search[HIGH] - search[LOW])
-    step = max(crossing(search), search[LOW] + inset)
+    step = max(_crossing(search), search[LOW] + inset)
     search[STEP] = min(step, search[HIGH] - inset)
     return True

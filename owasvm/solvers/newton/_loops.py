@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.losses.hinge import Workspace, prox_of_hinge
+from owasvm.losses.hinge import Workspace, prox_blocks
 from owasvm.solvers.newton._bracket import FIRST_SLOPE, STEP, go_on
 
 FloatArray = NDArray[np.float64]
@@ -12,7 +12,6 @@ IntArray = NDArray[np.int64]
 Labels = NDArray[np.int32]
 
 
-@njit(cache=True)
 def list_active(
     block: Labels, n_blocks: int, y: FloatArray, mass: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
@@ -20,26 +19,50 @@ def list_active(
 
     These are the roots of the masses, 1 where there are none, and the same with the signs of y.
     """
-    offsets = np.zeros(n_blocks + 2, dtype=np.int64)
+    offsets = np.empty(n_blocks + 2, dtype=np.int64)
+    size = _count_active(block, offsets)
+    active = np.empty(size, dtype=np.int64)
+    root, tie = np.empty(size), np.empty(size)
+    _write_active(block, y, mass, offsets, active, root, tie)
+    return active, offsets, root, tie
+
+
+@njit(cache=True)
+def _count_active(block: Labels, offsets: IntArray) -> int:
+    """Overwrites `offsets`: where each label begins, one place late; the number of samples."""
+    for k in range(offsets.size):
+        offsets[k] = 0
     for i in range(block.size):
         if block[i] >= 0:
             offsets[block[i] + 1] += 1
-    for k in range(n_blocks + 1):
-        offsets[k + 1] += offsets[k]
-    position = offsets[:-1].copy()
-    active = np.empty(offsets[n_blocks + 1], dtype=np.int64)
+    total = 0
+    for k in range(1, offsets.size):
+        count = offsets[k]
+        offsets[k] = total
+        total += count
+    return total
+
+
+@njit(cache=True)
+def _write_active(
+    block: Labels,
+    y: FloatArray,
+    mass: FloatArray,
+    offsets: IntArray,
+    active: IntArray,
+    root: FloatArray,
+    tie: FloatArray,
+) -> None:
+    """Overwrites the arrays from `offsets` on, after :func:`_count_active`."""
     for i in range(block.size):
         label = block[i]
         if label >= 0:
-            active[position[label]] = i
-            position[label] += 1
-    root = np.ones(active.size)
-    tie = np.empty(active.size)
-    for i in range(active.size):
-        if mass.size > 0:
-            root[i] = np.sqrt(mass[active[i]])
-        tie[i] = y[active[i]] * root[i]
-    return active, offsets, root, tie
+            # What begins here becomes what ends here, and that is where the next one begins.
+            at = offsets[label + 1]
+            offsets[label + 1] = at + 1
+            active[at] = i
+            root[at] = np.sqrt(mass[i]) if mass.size > 0 else 1.0
+            tie[at] = y[i] * root[at]
 
 
 @njit(cache=True)
@@ -123,21 +146,7 @@ def search_hinge(
             slack,
             v,
         )
-        n_blocks = prox_of_hinge(v, penalty, ascending, workspace, prox, dual, block, shrink)
+        n_blocks = prox_blocks(v, penalty, ascending, workspace, prox, dual, block, shrink)
         change = change_along(dual, first_dual, score_step, y, intercept_step)
         falling = go_on(search, search[FIRST_SLOPE] + step * squared_norm - change, still_falling)
     return n_blocks
-
-
-@njit(cache=True)
-def add_up(
-    dual: FloatArray, slack: FloatArray, multiplier: FloatArray, mass: FloatArray
-) -> tuple[float, float]:
-    """``dual'slack`` and the squared distance of dual and multiplier over the masses, if any."""
-    product = 0.0
-    moved = 0.0
-    for i in range(dual.size):
-        product += dual[i] * slack[i]
-        change = dual[i] - multiplier[i]
-        moved += change * change if mass.size == 0 else change * change / mass[i]
-    return product, moved
