@@ -8,17 +8,70 @@ decides nothing, so here its absence costs a compilation in memory and one warni
 
 from __future__ import annotations
 
+import logging
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
 
-__all__ = ["njit"]
+__all__ = ["cache_folder", "njit", "seconds_compiling"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _warned = False
+
+logger = logging.getLogger(__name__)
+
+# Functions of ours that are compiled before somebody is told: a single one takes no time to
+# speak of, as for another type of data.
+_SILENT = 2
+
+
+class _Compilations(event.Listener):
+    """Adds up how long numba compiles, and says so when it begins."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth = 0
+        self._begun = 0.0
+        self._n_ours = 0
+
+    def on_start(self, event: Any) -> None:
+        """A function is about to be compiled; those it calls follow before it ends."""
+        if self._depth == 0:
+            self._begun = time.perf_counter()
+        self._depth += 1
+        if event.data["dispatcher"].py_func.__module__.startswith("owasvm."):
+            self._n_ours += 1
+            if self._n_ours == _SILENT + 1:
+                # A warning, to be seen where nobody has set up logging.
+                logger.warning(
+                    "owasvm: compiling its inner loops, once per installation, a few seconds ..."
+                )
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002
+        """A function was compiled."""
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += time.perf_counter() - self._begun
+
+
+_compilations = _Compilations()
+event.register("numba:compile", _compilations)  # type: ignore[no-untyped-call]
+
+
+def seconds_compiling() -> float:
+    """Seconds that numba has compiled in this process."""
+    return _compilations.seconds
+
+
+def cache_folder(function: Any) -> str | None:
+    """Where a compiled function is kept; None where none is."""
+    stats = getattr(function, "stats", None)
+    return None if stats is None or stats.cache_path is None else str(stats.cache_path)
 
 
 def njit(

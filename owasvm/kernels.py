@@ -54,6 +54,7 @@ _LARGEST_VARIANCE = 1e300
 _LARGEST_TOTAL = 1e280
 _BLOCK_ENTRIES = 2**23  # kernel values held at a time: 64 MiB
 _DISTANCE_TILE = 64
+_BELOW_DIAGONAL = np.tri(_DISTANCE_TILE, k=-1, dtype=bool)
 _TILE = 32  # rows and columns compared at a time, so that both stay in the cache
 _ROUNDING = 64 * _EPS  # what double precision leaves behind
 _LARGEST_ASYMMETRY = 1e-7  # relative; what single precision leaves behind
@@ -863,7 +864,8 @@ def _mirror(matrix: FloatArray) -> None:
         bottom = top + _DISTANCE_TILE
         matrix[bottom:, top:bottom] = matrix[top:bottom, bottom:].T
         corner = matrix[top:bottom, top:bottom]
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+        below = _BELOW_DIAGONAL[: corner.shape[0], : corner.shape[0]]
+        np.copyto(corner, corner.T, where=below)
 
 
 def _gaussian_gram(X: Samples, gamma: float) -> tuple[FloatArray, float]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from owasvm.progress import ProgressRecord
 
 FloatArray = NDArray[np.float64]
 
@@ -86,6 +89,11 @@ class Solution:
     def gap(self) -> float:
         """Relative gap ``(objective - lower_bound) / max(1, |objective|)``."""
         return relative_gap(self.objective, self.lower_bound)
+
+    @property
+    def history(self) -> tuple[ProgressRecord, ...]:
+        """Records of the solve, if somebody watched it: a callback, or ``verbose``."""
+        return tuple(self.details.get("history", ()))
 
     def summary(self) -> str:
         """One line for logs and warnings."""

@@ -32,6 +32,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
 NEEDS = {
     "docs/inspection.md": ["matplotlib"],
     "docs/large-data.md": ["dask"],
+    "docs/watching.md": ["matplotlib"],
     "docs/onnx.md": ["skl2onnx", "onnxruntime"],
     "docs/paper-models.md": ["cvxpy", "pyscipopt"],
     "docs/using-models.md": ["skops"],

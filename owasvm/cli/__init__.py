@@ -34,6 +34,7 @@ COMMANDS: tuple[str, ...] = (
     "reproduce",
     "report",
     "solvers",
+    "warmup",
 )
 
 _DESCRIPTION = "Support vector machines with an ordered weighted average of deviations."

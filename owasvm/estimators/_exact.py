@@ -27,6 +27,7 @@ from owasvm.grouping import GroupedCosts, assign_costs, find_ignored, parts_of
 from owasvm.losses import LOSSES
 from owasvm.preparation import TrainingSet
 from owasvm.problem import Costs, OWAProblem
+from owasvm.progress import Watcher, show_life, speaking
 from owasvm.samples import Samples
 from owasvm.solution import Solution, Status
 
@@ -44,7 +45,8 @@ _ADVICE = {
     "matrix with its negative eigenvalues raised to 0.",
     Status.BACKEND_LIMIT: "The outside solver ended with less; name another one in "
     "solver_options={'backend': ...}, loosen tol or mip_gap, or take solver='auto'.",
-    Status.INTERRUPTED: "It was interrupted; fit again to reach the target.",
+    Status.INTERRUPTED: "It was interrupted or the callback stopped it; fit again to reach the "
+    "target.",
 }
 
 
@@ -59,6 +61,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
     max_iter: int
     warm_start: bool
     verbose: int
+    callback: Watcher | None
     random_state: int | np.random.RandomState | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -71,6 +74,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
+        "callback": [callable, StrOptions({"record"}), None],
         "random_state": ["random_state"],
     }
 
@@ -91,13 +95,15 @@ class ExactOWAClassifier(BaseOWAClassifier):
         ]
 
     def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
-        problems = self._make_problems(training, lambda: self._prepare(training.X))
+        problems = self._make_problems(training, lambda: self._prepare_watched(training.X))
         solutions: list[Solution] = []
         interrupt = None
-        for problem, known in zip(problems, self._starting_points(training), strict=True):
+        labels = [""] if len(problems) == 1 else [f"class {name!s}" for name in training.classes]
+        known_solutions = self._starting_points(training)
+        for problem, known, label in zip(problems, known_solutions, labels, strict=True):
             start = None if known is None else problem.as_moved(known)
             try:
-                solutions.append(self._solve(problem, start))
+                solutions.append(self._solve(problem, start, label))
             except solvers.Interrupted as stop:
                 interrupt = stop
                 solutions.append(stop.solution)
@@ -136,7 +142,16 @@ class ExactOWAClassifier(BaseOWAClassifier):
         fits = len(previous) == len(cold) and previous[0].dual.size == training.n_samples
         return list(previous) if fits else cold
 
-    def _solve(self, problem: OWAProblem, start: Solution | None) -> Solution:
+    def _prepare_watched(self, X: Any) -> Samples:
+        """The samples; where their kernel values take long, lines say so."""
+        shape = " x ".join(map(str, getattr(X, "shape", ())))
+        with (
+            speaking(self.verbose),
+            show_life(self.verbose, lambda elapsed: f"preparing {shape} samples, {elapsed:.0f} s"),
+        ):
+            return self._prepare(X)
+
+    def _solve(self, problem: OWAProblem, start: Solution | None, label: str = "") -> Solution:
         """The solution of one problem; a warning where it missed its target."""
         solution = solvers.solve(
             problem,
@@ -147,6 +162,8 @@ class ExactOWAClassifier(BaseOWAClassifier):
             max_iter=self.max_iter,
             warm_start=start,
             verbose=self.verbose,
+            watcher=self.callback,
+            label=label,
             random_state=self.random_state,
             options=self.solver_options,
         )

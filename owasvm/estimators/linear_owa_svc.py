@@ -14,6 +14,7 @@ from owasvm.estimators._dask import map_decisions, validate_partitions
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.kernels import Kernel
 from owasvm.preparation import TrainingSet
+from owasvm.progress import Watcher
 from owasvm.samples import Samples, prepare
 from owasvm.samples.partitions import is_dask
 from owasvm.weights import Quantifier
@@ -82,7 +83,13 @@ class LinearOWASVC(ExactOWAClassifier):
     warm_start : bool, default=False
         Start from the previous solution when the number of samples is the same.
     verbose : int, default=0
-        Progress through :mod:`logging`.
+        1 writes a line every few seconds, 2 one for every step, through :mod:`logging`; on a
+        terminal with rich installed 1 keeps one live line.
+    callback : callable, "record" or None, default=None
+        ``callback(record)`` is called with a :class:`owasvm.progress.ProgressRecord` at every
+        step; returning False stops the fit, which keeps the best point found and its gap, with
+        status "interrupted". All records are kept in ``solution_.history``; "record" keeps them
+        and calls nobody.
     random_state : int, RandomState instance or None, default=None
         Seeds the starts of descents for weights that fall; None takes the same ones every time.
 
@@ -210,6 +217,7 @@ class LinearOWASVC(ExactOWAClassifier):
         class_weight: Mapping[Any, float] | str | None = None,
         warm_start: bool = False,
         verbose: int = 0,
+        callback: Watcher | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.C = C
@@ -226,6 +234,7 @@ class LinearOWASVC(ExactOWAClassifier):
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.verbose = verbose
+        self.callback = callback
         self.random_state = random_state
 
     _needed: ClassVar[tuple[str, ...]] = (*ExactOWAClassifier._needed, "coef_")

@@ -144,9 +144,9 @@ def sort_descending(
             filled += count
         for k in range(size):
             key = source_keys[k]
-            slot = first + ((np.float64(key).view(np.int64) >> shift) & _RADIX_MASK)
-            target = counts[slot]
-            counts[slot] = target + 1
+            place = first + ((np.float64(key).view(np.int64) >> shift) & _RADIX_MASK)
+            target = counts[place]
+            counts[place] = target + 1
             target_keys[target] = key
             target_order[target] = source_order[k]
         source_keys, target_keys = target_keys, source_keys
@@ -168,7 +168,8 @@ def sort_positive(v: FloatArray, workspace: Workspace) -> int:
     """
     order = workspace.order
     keys = workspace.keys
-    n_positive = np.int64(0)
+    # No literal, for which the sort would be compiled once more.
+    n_positive = int(np.int64(0))
     for i in range(v.size):
         if v[i] > 0.0:
             keys[n_positive] = v[i]

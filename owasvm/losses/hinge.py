@@ -49,7 +49,8 @@ def _order_along(
     front of those they tie with, since they are written first and the sort is stable. Returns
     their number.
     """
-    size = np.int64(0)
+    # No literal, for which the sort would be compiled once more.
+    size = int(np.int64(0))
     for attempt in range(2):
         growing = attempt == 0
         for i in range(scores.size):

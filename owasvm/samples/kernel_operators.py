@@ -149,7 +149,7 @@ class GramOperator(KernelOperator):
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples = active.samples
-        rows_residual = active.apply(active.root * residual.scores[samples])
+        rows_residual = active.apply(active.root * residual.scores.take(samples))
         step = self._iterate(rows_residual, active)
         if step is None:
             matrix: FloatArray = gram_block(self.gram, self.means, *active.arrays)

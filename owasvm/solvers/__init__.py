@@ -8,9 +8,8 @@ when it is first asked for.
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 from owasvm._threads import blas_threads
 from owasvm.certificate import judge
 from owasvm.problem import OWAProblem
+from owasvm.progress import Watch, Watcher, speaking
 from owasvm.solution import Solution, Status
 from owasvm.solvers._compilation import compile_for
 from owasvm.solvers._interrupts import Interrupted, Notes, noted_interrupts
@@ -48,6 +48,9 @@ def _load(name: str) -> Solver:
     return solver
 
 
+logger = logging.getLogger(__name__)
+
+
 def solve(
     problem: OWAProblem,
     solver: str = "auto",
@@ -59,6 +62,8 @@ def solve(
     warm_start: Solution | None = None,
     verbose: int = 0,
     callback: Callback | None = None,
+    watcher: Watcher | None = None,
+    label: str = "",
     random_state: Any = None,
     options: Mapping[str, Any] | None = None,
 ) -> Solution:
@@ -78,8 +83,14 @@ def solve(
     tol, mip_gap, time_limit, max_iter, warm_start, callback, random_state, options
         See :class:`Settings`.
     verbose : int, default=0
-        1 logs the outcome, 2 every step, through the logger ``owasvm``; without a handler of your
-        own the lines go to standard output.
+        1 logs a line every few seconds and the outcome, 2 every step, through the logger
+        ``owasvm``; without a handler of your own the lines go to standard output, on a terminal
+        with rich as one live line.
+    watcher : callable, "record" or None, default=None
+        ``watcher(record)`` with a :class:`owasvm.progress.ProgressRecord`; returning False stops.
+        Keeps all records in ``solution.history``, and so does "record", which calls nobody.
+    label : str, default=""
+        Whose problem it is, for records and lines.
 
     Returns
     -------
@@ -117,6 +128,10 @@ def solve(
         name, options = choose_solver(problem, options)
     chosen = _load(name)
     chosen.check(name, problem)
+    watch = None
+    if verbose or watcher is not None:
+        target = tol if problem.costs.convex else mip_gap
+        watch = Watch(name, verbose=verbose, callback=watcher, label=label, target=target)
     settings = Settings(
         tol=tol,
         mip_gap=mip_gap,
@@ -124,11 +139,12 @@ def solve(
         max_iter=max_iter,
         warm_start=_check_warm_start(problem, warm_start),
         verbose=verbose,
-        callback=callback,
+        callback=callback if watch is None else _tell_both(watch.report, callback),
         random_state=random_state,
         options=chosen.read_options(name, options),
     )
-    with _log(verbose), _work_on(problem) as notes:
+    shown = nullcontext() if watch is None else watch.show()
+    with speaking(verbose), shown, _work_on(problem) as notes:
         if time_limit is not None:
             compile_for(problem, chosen)
         if problem.is_definite:
@@ -138,11 +154,35 @@ def solve(
             solution = _judge_anew(problem, nearest)
         if gives_up and solution.status is Status.NODE_LIMIT:
             solution = replace(solution, status=Status.LOCAL)
-        logging.getLogger("owasvm").info(solution.summary())
+        if watch is not None:
+            solution = _conclude(watch, solution)
+            logger.info("%s%s", f"{label}, " if label else "", solution.summary())
         # Outside solvers catch Ctrl-C themselves; nothing else but a callback can interrupt them.
-        notes.wanted |= solution.status is Status.INTERRUPTED and callback is None
+        asked = callback is None and not callable(watcher)
+        notes.wanted |= solution.status is Status.INTERRUPTED and asked
         notes.raise_if_wanted(solution)
     return solution
+
+
+def _tell_both(report: Callback, callback: Callback | None) -> Callback:
+    """A callback that stops when either wants to."""
+    if callback is None:
+        return report
+    return lambda info: report(info) is not False and callback(info) is not False
+
+
+def _conclude(watch: Watch, solution: Solution) -> Solution:
+    """The solution with the records of its solve, the last of them its own figures."""
+    watch.conclude(
+        {
+            "n_iter": solution.n_iter,
+            "objective": solution.objective,
+            "lower_bound": solution.lower_bound,
+            "gap": solution.gap,
+            "time": solution.build_time + solution.solve_time,
+        }
+    )
+    return replace(solution, details={**solution.details, "history": tuple(watch.records)})
 
 
 @contextmanager
@@ -191,23 +231,3 @@ def _check_warm_start(problem: OWAProblem, warm_start: Solution | None) -> Solut
             f"{problem.n_samples}."
         )
     return warm_start
-
-
-@contextmanager
-def _log(verbose: int) -> Iterator[None]:
-    """Let the logger speak at the level asked for, on standard output if nobody listens."""
-    if not verbose:
-        yield
-        return
-    logger = logging.getLogger("owasvm")
-    level = logger.level
-    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stdout)
-    if handler is not None:
-        logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-        if handler is not None:
-            logger.removeHandler(handler)

@@ -63,6 +63,8 @@ def _run(search: Search) -> Status:
     for _ in _bound_root(search):
         if search.is_proven:
             return Status.OPTIMAL
+        if not search.report():
+            return Status.INTERRUPTED
     if not search.report():
         return Status.INTERRUPTED
     if search.clock.expired:
@@ -87,6 +89,7 @@ def _bound_root(search: Search) -> Iterator[None]:
         if search.clock.expired or not search.minorants.improve():
             break
         yield
+    search.stage = "descent"
     for start in find_starts(search)[: search.tuning.tree.n_descents]:
         if search.clock.expired:
             break
@@ -94,6 +97,7 @@ def _bound_root(search: Search) -> Iterator[None]:
         yield
     gap = relative_gap(search.incumbent.objective, search.bound)
     if gap > search.tuning.tree.worth_trails:
+        search.stage = "trail"
         yield from explore(search, search.tuning.tree.n_trails)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from owasvm._jit import seconds_compiling
 from owasvm.solution import Status
 from owasvm.solvers._interrupts import stop_is_wanted
 from owasvm.solvers.contract import Settings
@@ -16,16 +17,17 @@ class Clock:
 
     settings: Settings
     begun: float
+    compiled: float = 0.0
 
     @classmethod
     def start(cls, settings: Settings) -> Clock:
         """A clock that starts now."""
-        return cls(settings, time.perf_counter())
+        return cls(settings, time.perf_counter(), seconds_compiling())
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self.begun
+        """Seconds since the start, less those that went into compiling."""
+        return time.perf_counter() - self.begun - (seconds_compiling() - self.compiled)
 
     @property
     def expired(self) -> bool:

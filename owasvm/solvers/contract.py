@@ -18,7 +18,7 @@ from owasvm.solution import Solution
 
 __all__ = ["Callback", "NoOptions", "Settings", "Solver"]
 
-Callback = Callable[[dict[str, float]], bool | None]
+Callback = Callable[[dict[str, Any]], bool | None]
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,10 @@ class Settings:
     warm_start : Solution or None, default=None
         Solution of a similar problem with the same samples.
     verbose : int, default=0
-        1 for the outcome, 2 for every step.
+        2 lets outside solvers write what they do.
     callback : callable or None, default=None
-        ``callback(info)`` with progress; returning False stops.
+        ``callback(info)`` with progress: ``n_iter``, ``objective``, ``gap`` and ``time``,
+        ``lower_bound`` if it is proven, ``stage`` if there are several. Returning False stops.
     random_state : int, RandomState instance or None, default=None
         Where the random starts of descents come from; None stands for the same ones every time.
     options : object, default=NoOptions()

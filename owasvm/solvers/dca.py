@@ -55,6 +55,7 @@ def _run(search: Search) -> Status:
             break
     start = find_starts(search)[0]
     search.accept(start)
+    search.stage = "descent"
     for step in descend(search, start):
         search.accept(step)
         search.n_iter += 1
@@ -64,6 +65,7 @@ def _run(search: Search) -> Status:
             return Status.INTERRUPTED
     if search.is_proven:
         return Status.OPTIMAL
+    search.stage = "trail"
     for _ in explore(search, search.settings.options.n_init - 1):
         if not search.report():
             return Status.INTERRUPTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -25,8 +24,6 @@ from owasvm.solvers.general.minorants import Minorants
 from owasvm.solvers.general.tuning import Tuning
 
 FloatArray = NDArray[np.float64]
-
-logger = logging.getLogger(__name__)
 
 # Share of the gap that a proof may use up; the rest is for rounding.
 _GAP_SHARE = 0.999
@@ -62,6 +59,8 @@ class Search:
         What trees have proven.
     n_iter : int
         Nodes, or what the solver counts.
+    stage : str
+        What it is doing: "bound", "descent", "trail" or "node".
     """
 
     def __init__(
@@ -80,6 +79,7 @@ class Search:
         self.incumbent = evaluate(problem, nothing, problem.constant_classifier[0])
         self.floor = 0.0
         self.n_iter = 0
+        self.stage = "bound"
 
     @cached_property
     def profile(self) -> Profile:
@@ -115,24 +115,21 @@ class Search:
         """Take a classifier for incumbent if it is better."""
         if candidate.objective < self.incumbent.objective:
             self.incumbent = candidate
-            logger.debug("incumbent %.10g at %d", candidate.objective, self.n_iter)
 
     def report(self) -> bool:
-        """Tell the log and the callback; False when the callback wants to stop."""
+        """Tell the callback; False when it wants to stop."""
+        callback = self.settings.callback
+        if callback is None:
+            return True
         info = {
+            "stage": self.stage,
             "n_iter": self.n_iter,
             "objective": self.incumbent.objective,
             "lower_bound": self.bound,
             "gap": relative_gap(self.incumbent.objective, self.bound),
             "time": self.clock.elapsed,
         }
-        logger.debug(
-            "%(n_iter)6d  objective %(objective).10g  lower bound %(lower_bound).10g  "
-            "gap %(gap).2e  %(time).2f s",
-            info,
-        )
-        callback = self.settings.callback
-        return callback is None or callback(info) is not False
+        return callback(info) is not False
 
     def finish(self, solver: str, ended: Status) -> Solution:
         """The solution, all figures of it from the judge; `ended` is what the solver believes."""

@@ -88,6 +88,7 @@ class Tree(Generic[NodeT]):
             nothing is left to split.
         """
         search = self._search
+        search.stage = "node"
         last = max_nodes if n_nodes is None else min(max_nodes, search.n_iter + n_nodes)
         while self._frontier.opened and not search.is_proven:
             node = self._frontier.opened[0][2]

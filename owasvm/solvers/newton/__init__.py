@@ -8,10 +8,10 @@ measurement.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status
 from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers.clock import Clock
-from owasvm.solvers.contract import Callback, Settings, Solver
+from owasvm.solvers.contract import Settings, Solver
 from owasvm.solvers.newton.coarse import start_on_share
 from owasvm.solvers.newton.continuation import carry_over
 from owasvm.solvers.newton.core import (
@@ -46,15 +46,14 @@ __all__ = [
     "start_from",
 ]
 
-logger = logging.getLogger(__name__)
-
 
 def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> Solution:
     """Solve an OWA-SVM with non-decreasing weights to a proven relative gap ``settings.tol``.
 
     Stops early at ``max_iter`` Newton steps, at ``time_limit``, on Ctrl-C or when the callback
-    says so, with the best certificate seen. The callback receives ``n_iter``, ``objective`` and
-    ``gap`` of the current iterate and the ``time`` in seconds.
+    says so, with the best certificate seen. The callback receives ``stage`` ("newton" or
+    "rescue"), ``n_iter``, ``objective`` and ``gap`` of the current iterate and the ``time`` in
+    seconds.
     """
     clock = Clock.start(settings)
     # Every certificate will ask for it; now there is room for the sort that it takes.
@@ -94,7 +93,10 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
             if clock.expired:
                 status = clock.reason
                 break
-            if not _report(iterate, clock.elapsed, settings.callback):
+            if (
+                settings.callback is not None
+                and settings.callback(_describe(iterate, rescue, clock)) is False
+            ):
                 status = Status.INTERRUPTED
                 break
     except (KeyboardInterrupt, SystemError) as error:
@@ -137,26 +139,15 @@ def _all_iterates(
     yield from iterates(task, last)
 
 
-def _report(iterate: Iterate, elapsed: float, callback: Callback | None) -> bool:
-    """Tell the log and the callback; False when the callback wants to stop."""
-    if logger.isEnabledFor(logging.DEBUG):
-        logger.debug(
-            "step %4d  penalty %.2e  objective %.10g  gap %.2e  %.3f s",
-            iterate.n_iter,
-            iterate.penalty,
-            iterate.objective,
-            iterate.gap,
-            elapsed,
-        )
-    if callback is None:
-        return True
-    info = {
+def _describe(iterate: Iterate, rescue: Rescue, clock: Clock) -> dict[str, Any]:
+    """What the callback receives; the gap of an iterate is an estimate."""
+    return {
+        "stage": "rescue" if rescue.is_at_work else "newton",
         "n_iter": iterate.n_iter,
         "objective": iterate.objective,
         "gap": iterate.gap / max(1.0, abs(iterate.objective)),
-        "time": elapsed,
+        "time": clock.elapsed,
     }
-    return callback(info) is not False
 
 
 SOLVER = Solver(

@@ -150,3 +150,17 @@ def search_hinge(
         change = change_along(dual, first_dual, score_step, y, intercept_step)
         falling = go_on(search, search[FIRST_SLOPE] + step * squared_norm - change, still_falling)
     return n_blocks
+
+
+@njit(cache=True)
+def add_up(
+    dual: FloatArray, slack: FloatArray, multiplier: FloatArray, mass: FloatArray
+) -> tuple[float, float]:
+    """``dual'slack`` and the squared distance of dual and multiplier over the masses, if any."""
+    product = 0.0
+    moved = 0.0
+    for i in range(dual.size):
+        product += dual[i] * slack[i]
+        change = dual[i] - multiplier[i]
+        moved += change * change if mass.size == 0 else change * change / mass[i]
+    return product, moved

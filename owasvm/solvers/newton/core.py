@@ -44,6 +44,7 @@ from owasvm.solution import Solution
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton._bracket import STEP, begin_search, go_on
 from owasvm.solvers.newton._loops import (
+    add_up,
     change_along,
     list_active,
     search_hinge,
@@ -225,10 +226,8 @@ class _Inner:
 
     def measure(self, penalty: float) -> tuple[float, float]:
         """``dual'slack``, and how far the multiplier would move in units of the residual."""
-        change = self.point.dual - self.multiplier
-        density = change / self._mass if self._mass.size else change
-        moved = float(change @ density)
-        return float(self.point.dual @ self.slack), math.sqrt(moved / penalty)
+        product, moved = add_up(self.point.dual, self.slack, self.multiplier, self._mass)
+        return product, math.sqrt(moved / penalty)
 
     def _evaluate(self, step: float, iterate: Iterate, direction: _Direction) -> None:
         """Leave the trial point at a step along a direction."""

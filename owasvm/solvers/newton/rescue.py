@@ -70,6 +70,7 @@ class Rescue:
         self._spent = 0.0
         self._seen = 0
         self._is_coarse = False
+        self.is_at_work = False
         self._best_gaps = [np.inf]
         self._limit = np.inf
         self._latest = task.tuning.rescue_steps
@@ -139,6 +140,7 @@ class Rescue:
             rows = task.operator.rows_in_memory()
             rows *= task.y[:, np.newaxis]
         slack, objective, share = iterate.slack, iterate.objective, _LEVEL_SHARE
+        self.is_at_work = True
         for _ in range(_MAX_ROUNDS):
             stairs, allowed = self._choose_levels(slack, objective, share)
             if rows is None:

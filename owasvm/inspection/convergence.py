@@ -1,0 +1,192 @@
+"""How a solve went: objective and bound over time, and the gap between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from owasvm.extras import require
+from owasvm.progress import ProgressRecord
+
+__all__ = ["ConvergenceDisplay"]
+
+FloatArray = NDArray[np.float64]
+
+# Okabe and Ito: told apart by all eyes, and by their dashes in print.
+_BLUE, _VERMILION, _GREEN = "#0072B2", "#D55E00", "#009E73"
+# Where a gap of 0 is drawn.
+_LEAST_GAP = 1e-16
+
+
+class ConvergenceDisplay:
+    """Objective and bound against time, and the relative gap on a logarithmic axis.
+
+    Newton steps estimate bound and gap (drawn dotted); branch and bound proves them at every
+    node. The last point has the figures of the certificate.
+
+    Parameters
+    ----------
+    time, objective, lower_bound, gap : ndarray of shape (n_records,)
+        Seconds, the objective, the bound and their relative gap.
+    is_proven : ndarray of shape (n_records,)
+        Where bound and gap are proven.
+    name : str, default=""
+        Title: solver, and class if there are several.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Objective and bound.
+    ax_gap_ : matplotlib Axes
+        The gap.
+    figure_ : matplotlib Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from owasvm import OWASVC
+    >>> from owasvm.inspection import ConvergenceDisplay
+    >>> X, y = make_moons(100, noise=0.3, random_state=0)
+    >>> clf = OWASVC(callback="record").fit(X, y)
+    >>> display = ConvergenceDisplay.from_estimator(clf)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        *,
+        time: FloatArray,
+        objective: FloatArray,
+        lower_bound: FloatArray,
+        gap: FloatArray,
+        is_proven: NDArray[np.bool_],
+        name: str = "",
+    ) -> None:
+        self.time = time
+        self.objective = objective
+        self.lower_bound = lower_bound
+        self.gap = gap
+        self.is_proven = is_proven
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, class_index: int | None = None, ax: Any = None
+    ) -> ConvergenceDisplay:
+        """Draw the record of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : OWASVC or LinearOWASVC
+            Fitted with ``callback="record"``, a callback of your own, or ``verbose=1``.
+        class_index : int or None, default=None
+            Which class, where there are more than two; None takes the one that took longest.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+        """
+        check_is_fitted(estimator)
+        solutions = estimator.solution_
+        if not isinstance(solutions, list):
+            solutions = [solutions]
+        histories = [solution.history for solution in solutions]
+        if not all(histories):
+            raise ValueError(
+                f"{type(estimator).__name__} kept no record of its fit: fit it with "
+                "callback='record'."
+            )
+        if class_index is None:
+            class_index = int(np.argmax([history[-1].time for history in histories]))
+        return cls.from_records(histories[class_index], ax=ax)
+
+    @classmethod
+    def from_records(
+        cls, records: Sequence[ProgressRecord], *, ax: Any = None
+    ) -> ConvergenceDisplay:
+        """Draw records, such as a callback receives.
+
+        Parameters
+        ----------
+        records : sequence of ProgressRecord
+            In the order of time, at least one.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+        """
+        if not len(records):
+            raise ValueError("records is empty; a callback collects at least one per fit.")
+        first = records[0]
+        display = cls(
+            time=np.array([record.time for record in records]),
+            objective=np.array([record.objective for record in records]),
+            lower_bound=np.array([record.lower_bound for record in records]),
+            gap=np.array([record.gap for record in records]),
+            is_proven=np.array([record.is_proven for record in records]),
+            name=", ".join(part for part in (first.label, first.solver) if part),
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> ConvergenceDisplay:
+        """Draw objective and bound, and the gap below them.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; its lower third becomes the axes of the gap. None makes a figure.
+
+        Returns
+        -------
+        self : ConvergenceDisplay
+        """
+        pyplot = require("matplotlib.pyplot", "ConvergenceDisplay", "plot")
+        if ax is None:
+            _, ax = pyplot.subplots(figsize=(6.4, 4.8), layout="constrained")
+        below = require("mpl_toolkits.axes_grid1", "ConvergenceDisplay", "plot")
+        ax_gap = below.make_axes_locatable(ax).append_axes("bottom", "45%", pad=0.15, sharex=ax)
+        best = np.minimum.accumulate(self.objective)
+        ax.step(self.time, best, where="post", color=_BLUE, label="objective")
+        bound = np.where(np.isfinite(self.lower_bound), self.lower_bound, np.nan)
+        proven = np.where(self.is_proven, bound, np.nan)
+        ax.plot(self.time, bound, color=_VERMILION, linestyle=":", label="bound, estimated")
+        ax.step(
+            self.time,
+            proven,
+            where="post",
+            color=_VERMILION,
+            marker="o",
+            markersize=3,
+            label="bound, proven",
+        )
+        # Early bounds are far below: they would leave nothing to see of the rest.
+        last = float(best[-1])
+        shown = bound[np.isfinite(bound) & (bound >= last - max(1.0, abs(last)))]
+        low = float(shown.min()) if shown.size else last
+        finite = best[np.isfinite(best)]
+        high = min(float(finite.max()), last + 3.0 * max(last - low, 0.05 * abs(last), 1e-3))
+        margin = 0.05 * max(high - low, 1e-12)
+        ax.set_ylim(low - margin, high + margin)
+        ax.set(ylabel="objective and bound", title=self.name)
+        ax.tick_params(labelbottom=False)
+        ax.legend(loc="best", fontsize="small")
+        gap = np.maximum(self.gap, _LEAST_GAP)
+        ax_gap.plot(self.time, gap, color=_GREEN, linestyle=":")
+        ax_gap.plot(
+            self.time,
+            np.where(self.is_proven, gap, np.nan),
+            color=_GREEN,
+            marker="o",
+            markersize=3,
+        )
+        ax_gap.set(yscale="log", ylabel="relative gap", xlabel="seconds")
+        self.ax_, self.ax_gap_, self.figure_ = ax, ax_gap, ax.figure
+        return self
