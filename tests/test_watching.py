@@ -68,7 +68,7 @@ def test_nothing_is_recorded_unless_asked_for():
 
 
 def test_general_weights_report_proven_bounds():
-    clf = OWASVC(weights="quadratic", alpha=0.9, callback="record").fit(X[:30], Y[:30])
+    clf = OWASVC(weights="quadratic", alpha=0.9, callback="record").fit(X[:14], Y[:14])
     history = clf.solution_.history
     assert {one.stage for one in history} <= {"bound", "descent", "trail", "node", "end"}
     bounds = [one.lower_bound for one in history]
@@ -240,13 +240,17 @@ class TestConvergenceDisplay:
 
         from owasvm.inspection import ConvergenceDisplay
 
-        clf = OWASVC(weights="quadratic", alpha=0.9, callback="record").fit(X[:30], Y[:30])
+        clf = OWASVC(weights="quadratic", alpha=0.9, callback="record").fit(X[:14], Y[:14])
         _, ax = pyplot.subplots()
         display = ConvergenceDisplay.from_estimator(clf, ax=ax)
         assert display.ax_ is ax
         assert display.figure_ is ax.figure
-        assert np.isfinite(ax.lines[2].get_ydata()).all()
+        assert len(ax.lines) == 2
+        assert np.isfinite(ax.lines[1].get_ydata()).all()
         assert display.plot() is display
+        free = pyplot.figure().add_axes([0.2, 0.2, 0.6, 0.6])
+        display.plot(ax=free)
+        assert display.ax_gap_.get_position().y1 < free.get_position().y0
 
     def test_takes_the_class_asked_for(self):
         from owasvm.inspection import ConvergenceDisplay

@@ -151,13 +151,13 @@ class ConvergenceDisplay:
         pyplot = require("matplotlib.pyplot", "ConvergenceDisplay", "plot")
         if ax is None:
             _, ax = pyplot.subplots(figsize=(6.4, 4.8), layout="constrained")
-        below = require("mpl_toolkits.axes_grid1", "ConvergenceDisplay", "plot")
-        ax_gap = below.make_axes_locatable(ax).append_axes("bottom", "45%", pad=0.15, sharex=ax)
+        ax_gap = _split(ax)
         best = np.minimum.accumulate(self.objective)
         ax.step(self.time, best, where="post", color=_BLUE, label="objective")
         bound = np.where(np.isfinite(self.lower_bound), self.lower_bound, np.nan)
         proven = np.where(self.is_proven, bound, np.nan)
-        ax.plot(self.time, bound, color=_VERMILION, linestyle=":", label="bound, estimated")
+        if not self.is_proven.all():
+            ax.plot(self.time, bound, color=_VERMILION, linestyle=":", label="bound, estimated")
         ax.step(
             self.time,
             proven,
@@ -190,3 +190,15 @@ class ConvergenceDisplay:
         ax_gap.set(yscale="log", ylabel="relative gap", xlabel="seconds")
         self.ax_, self.ax_gap_, self.figure_ = ax, ax_gap, ax.figure
         return self
+
+
+def _split(ax: Any) -> Any:
+    """Axes in the lower third of others, which give it up."""
+    place = ax.get_subplotspec()
+    if place is None:
+        box = ax.get_position()
+        ax.set_position([box.x0, box.y0 + 0.4 * box.height, box.width, 0.6 * box.height])
+        return ax.figure.add_axes([box.x0, box.y0, box.width, 0.32 * box.height], sharex=ax)
+    upper, lower = place.subgridspec(2, 1, height_ratios=[2, 1])
+    ax.set_subplotspec(upper)
+    return ax.figure.add_subplot(lower, sharex=ax)
