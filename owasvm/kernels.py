@@ -611,7 +611,7 @@ class _GaussianBlocks(KernelBlocks):
             values: FloatArray = self._rows[rows] @ self._pair(self._rows, columns).T
         else:
             values = np.empty((rows.size, columns.size))
-            _squared_distances(self._rows[rows], self._rows[columns], False, values)
+            _squared_distances(self._rows[rows], self._rows[columns], 0, values)
             values *= -self._exponent
         _raise_two(values)
         return values
@@ -735,7 +735,7 @@ def _add_from_differences(
         for top in range(0, rows.shape[0], _BLOCK_ROWS):
             bottom = min(top + _BLOCK_ROWS, rows.shape[0])
             part = powers[: bottom - top, : right - left]
-            _squared_distances(rows[top:bottom], others[left:right], False, part)
+            _squared_distances(rows[top:bottom], others[left:right], 0, part)
             part *= -exponent
             _add_powers(part, coef[left:right], out[top:bottom])
 
@@ -840,22 +840,19 @@ def _anchor_powers(
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def _squared_distances(X: FloatArray, Z: FloatArray, symmetric: bool, out: FloatArray) -> None:
-    """Overwrites `out`: squared distances from differences; above the diagonal if symmetric."""
+def _squared_distances(X: FloatArray, Z: FloatArray, first: int, out: FloatArray) -> None:
+    """Overwrites `out` from a column on: squared distances from differences."""
     for top in range(0, X.shape[0], _DISTANCE_TILE):
-        for left in range(top if symmetric else 0, Z.shape[0], _DISTANCE_TILE):
-            bottom = top + _DISTANCE_TILE if top + _DISTANCE_TILE < X.shape[0] else X.shape[0]
+        bottom = top + _DISTANCE_TILE if top + _DISTANCE_TILE < X.shape[0] else X.shape[0]
+        for left in range(first, Z.shape[0], _DISTANCE_TILE):
             right = left + _DISTANCE_TILE if left + _DISTANCE_TILE < Z.shape[0] else Z.shape[0]
             for i in range(top, bottom):
-                first = i + 1 if symmetric and i >= left else left
-                for j in range(first, right):
+                for j in range(left, right):
                     total = 0.0
                     for k in range(X.shape[1]):
                         difference = X[i, k] - Z[j, k]
                         total += difference * difference
                     out[i, j] = total
-                if symmetric and i >= left:
-                    out[i, i] = 0.0
 
 
 def _mirror(matrix: FloatArray) -> None:
@@ -877,11 +874,11 @@ def _gaussian_gram(X: Samples, gamma: float) -> tuple[FloatArray, float]:
         return gram, error
     rows = np.ascontiguousarray(X, dtype=np.float64)
     gram = np.empty((X.shape[0], X.shape[0]))
-    _squared_distances(rows, rows, True, gram)
     for start in range(0, X.shape[0], _DISTANCE_TILE):
-        block = gram[start : start + _DISTANCE_TILE, start:]
+        stop = start + _DISTANCE_TILE
+        _squared_distances(rows[start:stop], rows, start, gram[start:stop])
+        block = gram[start:stop, start:]
         with np.errstate(all="ignore"):
-            # Below the diagonal of a block stands what nobody reads.
             np.exp(np.multiply(block, -gamma, out=block), out=block)
     np.fill_diagonal(gram, 1.0)
     _mirror(gram)
@@ -927,7 +924,7 @@ def _gaussian(X: Samples, Z: Samples, gamma: float) -> tuple[FloatArray, float]:
                 for part in (X, Z)
             )
             distances = np.empty((X.shape[0], Z.shape[0]))
-            _squared_distances(rows, columns, False, distances)
+            _squared_distances(rows, columns, 0, distances)
             error = _error_of_differences(X.shape[1])
         distances *= -gamma
         return np.exp(distances, out=distances), error

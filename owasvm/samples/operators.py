@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from owasvm.samples._newton_kernels import centre
+from owasvm.samples._newton_kernels import centre_rows
 
 if TYPE_CHECKING:
     from owasvm.samples.device import Place
@@ -137,7 +137,7 @@ class ActiveSet:
     def apply(self, vector: FloatArray) -> FloatArray:
         """Change `vector` in place: multiply by R."""
         if self.offsets.size > 2:
-            centre(vector, self.tie, self.offsets, self.shrink)
+            centre_rows(vector.reshape(-1, 1), self.tie, self.offsets, self.shrink)
         return vector
 
 
