@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from owasvm.problem import OWAProblem, RankCosts
-from owasvm.samples._newton_kernels import projected_conjugate_gradients
+from owasvm.samples._newton_kernels import gram_block, projected_conjugate_gradients
 from owasvm.samples.kernel_operators import GramOperator
 from owasvm.samples.operators import factorise_definite
 from owasvm.solvers import solve
@@ -36,15 +36,21 @@ def _system(constraint):
     )
 
 
+NO_MATRIX = np.empty((0, 0))
+
+
 def test_no_constraint_is_left_to_the_factorisation():
-    _, _, converged = projected_conjugate_gradients(*_system(np.zeros(8)))
+    _, _, converged = projected_conjugate_gradients(*_system(np.zeros(8)), NO_MATRIX)
     assert not converged
 
 
 def test_the_constraint_holds():
     constraint = np.linspace(-1.0, 1.0, 8)
-    z, _, _ = projected_conjugate_gradients(*_system(constraint))
+    system = _system(constraint)
+    z, _, _ = projected_conjugate_gradients(*system, NO_MATRIX)
     assert abs(constraint @ z) <= 1e-12 * np.linalg.norm(z)
+    same, _, _ = projected_conjugate_gradients(*system, gram_block(*system[:8]))
+    np.testing.assert_allclose(same, z, atol=1e-9 * np.linalg.norm(z))
 
 
 def test_tied_blocks_of_one_class_each():
