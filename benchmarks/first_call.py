@@ -1,14 +1,18 @@
 """First call: what importing owasvm adds to scikit-learn, and the first fit in a fresh process.
 
-Fresh processes, caches warm (numba's compiled functions on disk), shortest and longest of five.
+Fresh processes, caches warm (numba's compiled functions on disk), shortest and longest of five;
+and the first fit ever, with an empty cache, processor time, shorter of two: other load on the
+machine does not count.
 
     python benchmarks/first_call.py
 """
 
 from common import machine
 
+import os
 import subprocess
 import sys
+import tempfile
 
 IMPORT = """
 import time, sklearn.svm
@@ -29,6 +33,33 @@ begun = time.perf_counter()
 print(time.perf_counter() - begun)
 """
 
+FIRST_EVER = """
+import time, numpy as np
+from owasvm import OWASVC, LinearOWASVC
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 5))
+y = np.where(X[:, 0] + rng.normal(size=200) > 0, 1, -1)
+begun = time.process_time()
+{estimator}.fit(X, y)
+print(time.process_time() - begun)
+"""
+ESTIMATORS = ("OWASVC()", "LinearOWASVC()", "OWASVC(weights='trimmed', alpha=0.2)")
+
+
+def seconds_first_ever(code: str) -> float:
+    times = []
+    for _ in range(2):
+        with tempfile.TemporaryDirectory() as folder:
+            run = subprocess.run(
+                [sys.executable, "-c", code],
+                check=True,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "NUMBA_CACHE_DIR": folder},
+            )
+            times.append(float(run.stdout))
+    return min(times)
+
 
 def seconds(code: str) -> list[float]:
     command = [sys.executable, "-c", code]
@@ -45,6 +76,9 @@ def main() -> None:
     for label, code in cases.items():
         times = seconds(code)
         print(f"{label}: {times[0]:.2f} to {times[-1]:.2f} s")
+    for estimator in ESTIMATORS:
+        time = seconds_first_ever(FIRST_EVER.format(estimator=estimator))
+        print(f"first fit ever, {estimator}, n = 200: {time:.1f} s")
 
 
 if __name__ == "__main__":

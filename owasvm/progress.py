@@ -72,7 +72,7 @@ class ProgressRecord:
         about = "" if self.is_proven else "about "
         return (
             f"{whose}{self.solver}, {self.stage} {self.n_iter}: objective {self.objective:.8g}, "
-            f"{about}bound {self.lower_bound:.8g}, gap {self.gap:.1e}, {self.time:.1f} s"
+            f"lower bound {about}{self.lower_bound:.8g}, gap {self.gap:.1e}, {self.time:.1f} s"
         )
 
 
