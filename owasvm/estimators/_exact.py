@@ -9,9 +9,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.parallel import Parallel, delayed
 
 from owasvm import solvers
 from owasvm.certificate import judge
@@ -60,6 +62,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
     time_limit: float | None
     max_iter: int
     warm_start: bool
+    n_jobs: int | None
     verbose: int
     callback: Watcher | None
     random_state: int | np.random.RandomState | None
@@ -73,6 +76,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
         "time_limit": [Interval(Real, 0.0, None, closed="neither"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
         "callback": [callable, StrOptions({"record"}), None],
         "random_state": ["random_state"],
@@ -96,18 +100,12 @@ class ExactOWAClassifier(BaseOWAClassifier):
 
     def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
         problems = self._make_problems(training, lambda: self._prepare_watched(training.X))
-        solutions: list[Solution] = []
-        interrupt = None
+        starts = [
+            None if known is None else problem.as_moved(known)
+            for problem, known in zip(problems, self._starting_points(training), strict=True)
+        ]
         labels = [""] if len(problems) == 1 else [f"class {name!s}" for name in training.classes]
-        known_solutions = self._starting_points(training)
-        for problem, known, label in zip(problems, known_solutions, labels, strict=True):
-            start = None if known is None else problem.as_moved(known)
-            try:
-                solutions.append(self._solve(problem, start, label))
-            except solvers.Interrupted as stop:
-                interrupt = stop
-                solutions.append(stop.solution)
-                break
+        solutions, interrupt = self._solve_all(problems, starts, labels)
         # What an interrupt leaves of several classes is a classifier all the same.
         unsolved = problems[len(solutions) :]
         solutions += [_stop_before_a_step(problem, self.solver) for problem in unsolved]
@@ -151,9 +149,44 @@ class ExactOWAClassifier(BaseOWAClassifier):
         ):
             return self._prepare(X)
 
+    def _solve_all(
+        self, problems: list[OWAProblem], starts: list[Solution | None], labels: list[str]
+    ) -> tuple[list[Solution], KeyboardInterrupt | None]:
+        """Solutions of the problems, of the first ones only after an interrupt."""
+        tasks = list(zip(problems, starts, labels, strict=True))
+        if self._is_parallel(problems):
+            solutions: list[Solution] = Parallel(n_jobs=self.n_jobs)(
+                delayed(self._run_solver)(*task) for task in tasks
+            )
+            # A warning in another process would be nobody's.
+            for problem, solution in zip(problems, solutions, strict=True):
+                self._warn_if_stopped(problem, solution)
+            return solutions, None
+        solutions = []
+        for task in tasks:
+            try:
+                solutions.append(self._solve(*task))
+            except solvers.Interrupted as stop:
+                return [*solutions, stop.solution], stop
+        return solutions, None
+
+    def _is_parallel(self, problems: list[OWAProblem]) -> bool:
+        """Whether several classes are solved for at the same time."""
+        # A callback is called in this process.
+        if len(problems) == 1 or callable(self.callback) or effective_n_jobs(self.n_jobs) == 1:
+            return False
+        # Samples on a device, or spread over machines, cannot be handed to other processes.
+        is_elsewhere = getattr(problems[0].samples, "is_partitioned", False)
+        return not is_elsewhere and getattr(self, "device", "cpu") == "cpu"
+
     def _solve(self, problem: OWAProblem, start: Solution | None, label: str = "") -> Solution:
         """The solution of one problem; a warning where it missed its target."""
-        solution = solvers.solve(
+        solution = self._run_solver(problem, start, label)
+        self._warn_if_stopped(problem, solution)
+        return solution
+
+    def _run_solver(self, problem: OWAProblem, start: Solution | None, label: str) -> Solution:
+        return solvers.solve(
             problem,
             self.solver,
             tol=self.tol,
@@ -167,6 +200,8 @@ class ExactOWAClassifier(BaseOWAClassifier):
             random_state=self.random_state,
             options=self.solver_options,
         )
+
+    def _warn_if_stopped(self, problem: OWAProblem, solution: Solution) -> None:
         # A local solver that ended by itself did what it was asked for; its gap says the rest.
         if solution.status not in (Status.OPTIMAL, Status.LOCAL):
             target = f"tol={self.tol:g}" if problem.costs.convex else f"mip_gap={self.mip_gap:g}"
@@ -175,9 +210,8 @@ class ExactOWAClassifier(BaseOWAClassifier):
                 f"{solution.status}, relative gap {solution.gap:.2g}. The best point found is "
                 f"kept. {_ADVICE[solution.status]}",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return solution
 
     def _store_certificates(self, problems: list[OWAProblem], solutions: list[Solution]) -> None:
         """Keep objective, bound and the like: numbers for two classes, arrays for more."""

@@ -82,6 +82,9 @@ class LinearOWASVC(ExactOWAClassifier):
         weight.
     warm_start : bool, default=False
         Start from the previous solution when the number of samples is the same.
+    n_jobs : int or None, default=None
+        Classes that are solved for at the same time, as in scikit-learn: None stands for 1, -1 for
+        all cores. Two classes are one problem.
     verbose : int, default=0
         1 writes a line every few seconds, 2 one for every step, through :mod:`logging`; on a
         terminal with rich installed 1 keeps one live line.
@@ -216,6 +219,7 @@ class LinearOWASVC(ExactOWAClassifier):
         max_iter: int = 1000,
         class_weight: Mapping[Any, float] | str | None = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: int = 0,
         callback: Watcher | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -233,6 +237,7 @@ class LinearOWASVC(ExactOWAClassifier):
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
         self.random_state = random_state

@@ -57,7 +57,7 @@ class OWASVCCV(OWAClassifierCV):
     scoring : str or callable, default=None
         As in ``GridSearchCV``, one score; None for the accuracy.
     n_jobs : int, default=None
-        Folds computed at the same time, as in ``GridSearchCV``.
+        Folds computed at the same time, as in ``GridSearchCV``; classes in the last fit.
     refit : bool, default=True
         Whether to train the classifier with the chosen parameters on all samples.
     selection : {"best", "one-se"}, default="best"
