@@ -20,9 +20,15 @@ __all__ = ["best_intercept", "global_intercept", "middle_of_flat", "spread_inter
 
 # Slopes below this share of the total cost count as zero: they are sums of that many roundings.
 _FLAT = 1e-12
-# Every second evaluation halves an interval or the kinks in it: 100 halvings leave nothing.
+# Every second evaluation halves an interval or the kinks in it, every third for many samples: so
+# many leave nothing.
 _MAX_EVALUATIONS = 200
 _VALUE_RESOLUTION = 1e-15
+# Ends this close, relative to their size, between which only rounding is left, need no look at
+# whether the graph is flat between them.
+_NARROW = 1e-6
+# The graph of so many samples has so many kinks that it looks like a parabola near its minimum.
+_MANY_SAMPLES = 1000
 # Losses that differ by less, relative to their size, are equal up to rounding.
 _EQUAL = 1e-12
 # A stretch that begins so close, relative to the scores, begins here: solvers come no closer.
@@ -210,6 +216,7 @@ class _Search:
         self._margins = y - scores
         self.flat = flat
         self._resolution = _resolution_of(scores)
+        self._is_smooth = scores.size >= _MANY_SAMPLES
 
     def look_aside(self, where: float, side: float) -> tuple[float, float]:
         """Value of h and its derivative towards one side of a point."""
@@ -254,8 +261,12 @@ class _Search:
                 return tangent, tangent, 0
             if side != towards:
                 return (near, tangent, 1) if towards > 0 else (tangent, near, 1)
+            # Twice as far as the slopes, seen as a line, would have to go.
+            bend = (tangent.slope - near.slope) / (tangent.where - near.where)
             near = tangent
-            reach *= 100.0
+            wanted = 2.0 * abs(tangent.slope) / bend if self._is_smooth and bend > 0.0 else np.inf
+            furthest = 1e4 * reach if self._is_smooth else 100.0 * reach
+            reach = min(max(reach + wanted, 2.0 * reach), furthest)
         return near, near, 0
 
     def _shrink(self, low: _Tangent, high: _Tangent) -> tuple[_Tangent, _Tangent, int]:
@@ -271,16 +282,19 @@ class _Search:
             bound = low.value + low.slope * (crossing - low.where)
             best = low if low.value <= high.value else high
             if best.value - bound <= _VALUE_RESOLUTION * abs(best.value):
+                if self._is_smooth and width <= _NARROW * max(1.0, abs(low.where)):
+                    break
                 return best, best, 0
             kinks = kinks[(kinks > low.where) & (kinks < high.where)]
             where = low.where + 0.5 * width
-            if evaluation % 2 == 0 and kinks.size > 0:
+            if self._is_smooth and evaluation % 3 < 2:
+                where = self._cross_zero(low, high, beyond=evaluation % 3 == 1)
+            elif (self._is_smooth or evaluation % 2 == 0) and kinks.size > 0:
                 where = float(np.partition(kinks, kinks.size // 2)[kinks.size // 2])
             elif evaluation % 4 != 0 and low.where < crossing < high.where:
                 where = crossing
                 if self._loss.is_curved:
-                    # Where the slopes, seen as a line, vanish: exact for a parabola.
-                    where = low.where + width * low.slope / (low.slope - high.slope)
+                    where = self._cross_zero(low, high, beyond=False)
             side, tangent = self._look(where)
             if side == 0:
                 return tangent, tangent, 0
@@ -289,6 +303,18 @@ class _Search:
             else:
                 high = tangent
         return low, high, 1
+
+    @staticmethod
+    def _cross_zero(low: _Tangent, high: _Tangent, *, beyond: bool) -> float:
+        """Where the slopes, seen as a line, vanish: exact for a parabola, which many samples make.
+
+        Or as far `beyond` it as the nearer end is before it, to come near from both sides.
+        """
+        width = high.where - low.where
+        share = low.slope / (low.slope - high.slope)
+        if beyond:
+            share = 2.0 * share if share < 0.5 else 2.0 * share - 1.0
+        return low.where + width * share
 
     def _flat_end(self, inside: _Tangent, towards: float) -> float:
         """End of the interval of minimisers on one side of a minimiser."""

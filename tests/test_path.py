@@ -70,3 +70,38 @@ def test_three_classes_are_refused():
     X, _ = data(30)
     with pytest.raises(ValueError, match="two classes, got 3"):
         fit_path(X, np.arange(30) % 3, [1.0])
+
+
+@pytest.mark.parametrize("options", [{}, {"ranks": "class"}, {"sample_weight": True}], ids=str)
+def test_solutions_that_follow_C_need_no_step(options):
+    rng = np.random.default_rng(4)
+    X = np.vstack([rng.normal(size=(25, 2)), rng.normal(size=(25, 2)) + 7.0])
+    y = np.repeat([0, 1], 25)
+    settings = {"kernel": "rbf", "gamma": 0.1, **options}
+    if "sample_weight" in options:
+        settings["sample_weight"] = rng.uniform(0.5, 2.0, 50)
+    # All samples deviate for the first values, none for the last.
+    grid = [0.002, 0.004, 0.008, 1.0, 1e3, 3e3, 1e4]
+    path = fit_path(X, y, grid, **settings)
+    assert path.solutions[0][0].deviations.min() > 0.0
+    assert path.solutions[0][4].deviations.max() < 1e-4
+    assert path.n_iters[0, [1, 5, 6]].tolist() == [0, 0, 0]
+    assert path.n_iters[0, [0, 3]].min() > 0
+    assert path.gaps.max() <= 1e-6
+    for C, carried in zip(grid, path.solutions[0], strict=True):
+        alone = fit_path(X, y, [C], **settings).solutions[0][0]
+        assert carried.objective == pytest.approx(alone.objective, rel=1e-6, abs=1e-6)
+        assert carried.lower_bound <= alone.objective * (1.0 + 1e-12)
+        np.testing.assert_allclose(carried.deviations, alone.deviations, atol=2e-3)
+
+
+def test_nothing_is_carried_over_to_other_weights():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] + rng.normal(size=40) > 0, 1, 0)
+    path = fit_path(X, y, [1e-5], alphas=[0.9, 0.2], gamma=0.5)
+    alone = fit_path(X, y, [1e-5], alphas=0.2, gamma=0.5)
+    assert path.gaps.max() <= 1e-6
+    np.testing.assert_allclose(
+        path.solutions[1][0].deviations, alone.solutions[0][0].deviations, atol=1e-3
+    )

@@ -181,8 +181,6 @@ def start_from(task: ConvexTask, known: Solution) -> Iterate:
     intercept = task.fixed_intercept
     if intercept is None:
         intercept = known.intercept + task.operator.intercept_shift(w.coef)
-    # Samples beyond the margin pay their rank's cost, which scales with C; those on the margin
-    # hold the classifier, which moves much less.
     growth = task.loss.mean_cost / known.details.get("mean_cost", task.loss.mean_cost)
     slack = task.margin - task.y * w.scores - task.y * intercept
     if 0.5 * task.operator.inner(w, w) + task.loss.value(slack) > task.loss.value(task.margin):
@@ -194,9 +192,27 @@ def start_from(task: ConvexTask, known: Solution) -> Iterate:
     return Iterate(
         w=w,
         intercept=intercept,
-        dual=np.where(beyond, growth, 1.0) * known.dual,
+        dual=np.where(beyond, growth, _margin_growth(task, w, beyond, growth)) * known.dual,
         penalty=min(max(penalty, task.first_penalty), task.max_penalty),
     )
+
+
+def _margin_growth(task: ConvexTask, w: Vector, beyond: NDArray[np.bool_], growth: float) -> float:
+    """Factor for the coefficients of samples on the margin when costs grow.
+
+    Samples beyond the margin pay their rank's cost, which grows with C; those on the margin hold
+    the classifier, which moves much less: the factor with which it moves least.
+    """
+    if growth == 1.0:
+        return 1.0
+    pushing = task.operator.vector(np.where(beyond, w.coef, 0.0))
+    squared = task.operator.inner(pushing, pushing)
+    across = task.operator.inner(pushing, w) - squared
+    holding = task.operator.inner(w, w) - squared - 2.0 * across
+    if not holding > 0.0:
+        return 1.0
+    factor = 1.0 - (growth - 1.0) * across / holding
+    return min(max(factor, min(growth, 1.0)), max(growth, 1.0))
 
 
 class _Inner:

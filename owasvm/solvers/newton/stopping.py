@@ -167,7 +167,9 @@ class StoppingRule:
         else:
             # A point that was judged whatever its estimate says nothing about when to ask again.
             below = estimate * min(max(self._tol / gap, 0.1), 0.7)
-            self._judge_below = min(below, self._judge_below)
+            # Nor does a warm start, whose coefficients belong to other costs.
+            if iterate.n_iter > 0:
+                self._judge_below = min(below, self._judge_below)
             self._n_limited += int(self.is_limited)
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
             self._n_idle = self._n_idle + 1 if idle else 0

@@ -7,8 +7,8 @@ kernel
 linear
     15 values of C, five folds, n = 20,000 samples of 50 features.
 
-    OWASVM_DATA=... python benchmarks/selection_speed.py kernel [dataset ...]
-    python benchmarks/selection_speed.py linear
+    OWASVM_DATA=... python benchmarks/selection.py kernel [dataset ...]
+    python benchmarks/selection.py linear
 """
 
 from common import load, machine
