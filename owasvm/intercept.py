@@ -29,6 +29,8 @@ _VALUE_RESOLUTION = 1e-15
 _NARROW = 1e-6
 # The graph of so many samples has so many kinks that it looks like a parabola near its minimum.
 _MANY_SAMPLES = 1000
+# Nobody asks for a gap that would notice this share of the loss.
+_SMOOTH_RESOLUTION = 1e-13
 # Losses that differ by less, relative to their size, are equal up to rounding.
 _EQUAL = 1e-12
 # A stretch that begins so close, relative to the scores, begins here: solvers come no closer.
@@ -217,6 +219,7 @@ class _Search:
         self.flat = flat
         self._resolution = _resolution_of(scores)
         self._is_smooth = scores.size >= _MANY_SAMPLES
+        self._value_resolution = _SMOOTH_RESOLUTION if self._is_smooth else _VALUE_RESOLUTION
 
     def look_aside(self, where: float, side: float) -> tuple[float, float]:
         """Value of h and its derivative towards one side of a point."""
@@ -254,7 +257,8 @@ class _Search:
     def _bracket(self, near: _Tangent, towards: float) -> tuple[_Tangent, _Tangent, int]:
         """Tangents on both sides of the minimisers, or a minimiser that was hit."""
         start = near.where
-        reach = max(1e-8 * max(1.0, abs(start)), 16.0 * self._resolution)
+        first = 1e-6 if self._is_smooth else 1e-8
+        reach = max(first * max(1.0, abs(start)), 16.0 * self._resolution)
         for _ in range(_MAX_EVALUATIONS):
             side, tangent = self._look(start + towards * reach)
             if side == 0:
@@ -281,7 +285,7 @@ class _Search:
             # The graph lies above both tangents; between them and it only rounding may be left.
             bound = low.value + low.slope * (crossing - low.where)
             best = low if low.value <= high.value else high
-            if best.value - bound <= _VALUE_RESOLUTION * abs(best.value):
+            if best.value - bound <= self._value_resolution * abs(best.value):
                 if self._is_smooth and width <= _NARROW * max(1.0, abs(low.where)):
                     break
                 return best, best, 0

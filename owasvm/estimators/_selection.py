@@ -188,10 +188,13 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         gammas = self._gammas()
         grid = _Grid(self._families(), alphas, self._choose_Cs(classifier, whole, gammas))
         scorer = None if self.scoring is None else check_scoring(classifier, self.scoring)
+        # Several widths share what was checked; one has no use for a copy of the samples per fold.
+        several = len(gammas) > 1
+        trainings = [_check_fold(classifier, data, fold) if several else None for fold in folds]
         splits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_run_fold)(narrowed, samples, data, fold, grid, scorer)
+            delayed(_run_fold)(narrowed, samples, data, fold, training, grid, scorer)
             for narrowed, samples in _share_kernels(classifier, rows, gammas, whole.mass)
-            for fold in folds
+            for fold, training in zip(folds, trainings, strict=True)
         )
         self._keep_results(splits, grid, gammas, len(folds))
         if self.refit:
@@ -462,20 +465,31 @@ def _prepare_all(
     return samples if samples.is_definite else None
 
 
+def _check_fold(classifier: ExactOWAClassifier, data: _Data, fold: _Fold) -> TrainingSet:
+    """What a fold trains on, checked."""
+    mass = data.sample_weight
+    return clone(classifier)._training_set(
+        take_samples(data.X, fold.train, pairwise=classifier._is_precomputed),
+        data.y[fold.train],
+        None if mass is None else mass[fold.train],
+    )
+
+
 class _Fitter:
     """The problems of one fold, and what their solutions say about its test samples."""
 
     def __init__(
-        self, classifier: ExactOWAClassifier, shared: Samples | None, data: _Data, fold: _Fold
+        self,
+        classifier: ExactOWAClassifier,
+        shared: Samples | None,
+        data: _Data,
+        fold: _Fold,
+        training: TrainingSet,
     ) -> None:
         pairwise = classifier._is_precomputed
-        mass = data.sample_weight
+        classifier._resolve_kernel(training.X, training.mass)
         self.classifier = classifier
-        self.training = classifier._training_set(
-            take_samples(data.X, fold.train, pairwise=pairwise),
-            data.y[fold.train],
-            None if mass is None else mass[fold.train],
-        )
+        self.training = training
         self._kept = fold.train[self.training.rows]
         self._test = fold.test
         self._shared = shared
@@ -522,7 +536,7 @@ class _Fitter:
             )
         flat = [pair for pairs in solved for pair in pairs]
         if flat[0][1].coef is not None:
-            weights = np.stack([solution.coef for _, solution in flat], axis=1)
+            weights = np.stack([np.asarray(solution.coef) for _, solution in flat], axis=1)
             products = safe_sparse_dot(self._test_rows, weights, dense_output=True)
             intercepts = [problem.as_given(solution).intercept for problem, solution in flat]
         else:
@@ -545,11 +559,14 @@ def _run_fold(
     shared: Samples | None,
     data: _Data,
     fold: _Fold,
+    training: TrainingSet | None,
     grid: _Grid,
     scorer: Any,
 ) -> _Split:
     """Solve and score all candidates of a width on one fold."""
-    fitter = _Fitter(clone(classifier), shared, data, fold)
+    if training is None:
+        training = _check_fold(classifier, data, fold)
+    fitter = _Fitter(clone(classifier), shared, data, fold, training)
     split = _Split(*(np.empty(grid.shape) for _ in _Split._fields))
     upwards = np.argsort(grid.Cs, kind="stable")
     with blas_threads(fitter.n_multiplications):
@@ -562,13 +579,14 @@ def _run_fold(
                     upwards, fitter.along(weights, alpha, grid.Cs[upwards]), strict=True
                 ):
                     begun = perf_counter()
-                    known = [
+                    solutions = [
                         fitter.classifier._solve(problem, start)
                         for problem, start in zip(problems, known, strict=True)
                     ]
-                    solved.append(list(zip(problems, known, strict=True)))
+                    solved.append(list(zip(problems, solutions, strict=True)))
                     split.fit_times[i, j, k] = perf_counter() - begun
-                    split.gaps[i, j, k] = max(solution.gap for solution in known)
+                    split.gaps[i, j, k] = max(solution.gap for solution in solutions)
+                    known = list(solutions)
                 starts = [solution for _, solution in solved[0]]
                 begun = perf_counter()
                 values = fitter.decide(solved)

@@ -32,7 +32,7 @@ class OWASVCCV(OWAClassifierCV):
     """:class:`OWASVC` with C, alpha, gamma and weights chosen by cross-validation.
 
     The scores of ``GridSearchCV(OWASVC(...), ...)`` on the same folds, up to samples so close to
-    the boundary that `tol` leaves their side open, in about a third of the time: all folds take
+    the boundary that `tol` leaves their side open, in about a quarter of the time: all folds take
     their kernel values from one Gram matrix per width, and every problem starts from the solution
     for the C before.
 
@@ -203,7 +203,7 @@ class LinearOWASVCCV(OWAClassifierCV):
     """:class:`LinearOWASVC` with C, alpha and weights chosen by cross-validation.
 
     The scores of ``GridSearchCV(LinearOWASVC(...), ...)`` on the same folds, up to samples so
-    close to the boundary that `tol` leaves their side open, in about half of the time: every
+    close to the boundary that `tol` leaves their side open, in about a third of the time: every
     problem starts from the solution for the C before.
 
     Parameters
