@@ -70,7 +70,7 @@ bench: $(INSTALLED) ## run every benchmark script, one after another
 docs: $(INSTALLED_DOCS) ## build the documentation, warnings are errors, and check the built pages
 	rm -rf docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
-	OWASVM_SITE=docs/_build/html $(BIN)/python -m pytest -q tests/test_site.py
+	OWASVM_SITE=docs/_build/html $(BIN)/python -m pytest -q tests/test_site.py tests/test_docstrings.py
 	@echo "The pages: docs/_build/html/index.html"
 
 dist: $(INSTALLED) ## build wheel and sdist into dist/ and try them in clean environments
