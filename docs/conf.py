@@ -40,15 +40,17 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"
 autosummary_generate = True
-# Pages of names that are no longer listed would be orphans.
-listed = {
-    entry.name
-    for entry in find_autosummary_in_files([str(HERE / "api.md"), str(HERE / "api-parts.md")])
-}
-for stub in (HERE / "generated").glob("*.rst"):
-    if stub.stem not in listed:
-        stub.unlink()
 numpydoc_show_class_members = False
+
+# Pages of names and examples that are gone would be orphans.
+listed = find_autosummary_in_files([str(HERE / "api.md"), str(HERE / "api-parts.md")])
+for page in (HERE / "generated").glob("*.rst"):
+    if page.stem not in {entry.name for entry in listed}:
+        page.unlink()
+for page in (HERE / "auto_examples").rglob("plot_*.rst"):
+    example = page.relative_to(HERE / "auto_examples").with_suffix(".py")
+    if not (HERE.parent / "examples" / example).exists():
+        page.unlink()
 
 if find_spec("sphinx_gallery") is not None:
     extensions.append("sphinx_gallery.gen_gallery")
