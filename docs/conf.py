@@ -88,4 +88,4 @@ html_theme_options = {
     "footer_end": [],
 }
 # Pages without a section of their own.
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "getting-started": []}
