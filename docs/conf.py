@@ -1,7 +1,6 @@
 """Settings of the documentation: ``python -m sphinx -W -b html docs docs/_build/html``."""
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from sphinx.ext.autosummary.generate import find_autosummary_in_files
@@ -27,6 +26,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_ext", "_static", "_templates", "figures", "results"]
 exclude_patterns += ["auto_examples/**/*.ipynb", "auto_examples/*.ipynb"]
@@ -52,22 +52,17 @@ for page in (HERE / "auto_examples").rglob("plot_*.rst"):
     if not (HERE.parent / "examples" / example).exists():
         page.unlink()
 
-if find_spec("sphinx_gallery") is not None:
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": "../examples",
-        "gallery_dirs": "auto_examples",
-        "backreferences_dir": "generated/examples",
-        "doc_module": ("owasvm",),
-        "download_all_examples": False,
-        "show_memory": False,
-        "show_signature": False,
-        "write_computation_times": False,
-        "remove_config_comments": True,
-    }
-else:
-    # The page auto_examples/index does not exist then.
-    suppress_warnings = ["toc.not_readable"]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "backreferences_dir": "generated/examples",
+    "doc_module": ("owasvm",),
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "owasvm"
