@@ -55,6 +55,10 @@ for page in (HERE / "auto_examples").rglob("plot_*.rst"):
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "subsection_order": [
+        f"../examples/{folder}" for folder in ("tutorial", "basics", "worst_cases", "robust")
+    ]
+    + ["*"],
     "backreferences_dir": "generated/examples",
     "doc_module": ("owasvm",),
     "download_all_examples": False,
