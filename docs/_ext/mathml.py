@@ -1,5 +1,7 @@
 """Formulas as MathML, made when the pages are built: browsers need no script and no network."""
 
+from html import escape
+
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
 from sphinx.application import Sphinx
@@ -20,7 +22,7 @@ def convert(node: nodes.Element, displaystyle: bool) -> str:
         return converter.convert_with_local_state(latex, displaystyle=displaystyle)
     except LatexError as error:
         logger.warning("formula %r: %s", latex, error, location=node)
-        return f"<code>{nodes.Text(latex)}</code>"
+        return f"<code>{escape(latex)}</code>"
 
 
 def visit_math(self: HTML5Translator, node: nodes.math) -> None:
@@ -29,10 +31,8 @@ def visit_math(self: HTML5Translator, node: nodes.math) -> None:
 
 
 def visit_math_block(self: HTML5Translator, node: nodes.math_block) -> None:
-    # Wide formulas scroll in their own box: focusable, for those who use a keyboard.
-    numbered = r"\tag{" in node.astext()
-    classes = "formula numbered" if numbered else "formula"
-    self.body.append(self.starttag(node, "div", CLASS=classes, tabindex="0"))
+    # Wide formulas scroll in a box of their own.
+    self.body.append(self.starttag(node, "div", CLASS="formula"))
     self.body.append(convert(node, displaystyle=True))
     self.body.append("</div>\n")
     raise nodes.SkipNode
