@@ -18,6 +18,7 @@ project_copyright = "owasvm developers"
 version = release = owasvm.__version__
 
 extensions = [
+    "docs.explorer.sphinx_page",
     "mathml",
     "myst_parser",
     "numpydoc",
@@ -87,4 +88,4 @@ html_theme_options = {
     "footer_end": [],
 }
 # Pages without a section of their own.
-html_sidebars = {"index": [], "getting-started": []}
+html_sidebars = {"index": [], "explorer": [], "getting-started": []}
