@@ -58,8 +58,8 @@ figure, (worst, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrai
 for k, (alpha, (colour, style)) in enumerate(zip(alphas, looks, strict=True)):
     name = "alpha = 1 (classical)" if alpha == 1 else f"alpha = {alpha:g}"
     worst.plot(Cs, deviations[k].max(axis=1), style, color=colour, label=name, markersize=4)
-    right.plot(Cs, 100 * accuracy[k], style, color=colour, markersize=4)
+    right.plot(Cs, 100 * accuracy[k], style, color=colour, label=name, markersize=4)
 worst.set(xscale="log", xlabel="C", ylabel="largest training deviation", ylim=(0, None))
-worst.legend(loc="lower left")
 right.set(xscale="log", xlabel="C", ylabel="test accuracy in %")
+right.legend(loc="lower right")
 plt.show()

@@ -47,7 +47,8 @@ mixed = owa_weights(n_samples, mixture)
 print(f"mixture: convex {is_convex(mixed)}, from {mixed[0]:.2f} to {mixed[-1]:.2f}")
 
 # %%
-# Left: the weights by rank. Right: the share functions.
+# Left: the weights by rank. Right: the share functions. The picture tells what a family does, not
+# which one your data want: that is a question for cross-validation.
 
 figure, (by_rank, shares) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 ranks = (np.arange(n_samples) + 0.5) / n_samples

@@ -5,7 +5,7 @@ Flipped labels: when ignoring samples helps
 
 Trimmed weights ignore the share ``alpha`` of the samples with the largest deviations. Labels of
 real training data are flipped, and accuracy is measured on clean ones. Trimming saves a classifier
-whose ``C`` is large; one with a small ``C`` needs no help, and without wrong labels it harms.
+whose ``C`` is too large; one with a good ``C`` gains little, and without wrong labels it harms.
 """
 
 # %%
@@ -115,8 +115,8 @@ for (name, scores), colour, style in zip(
     by_C.items(), (VERMILLION, GREEN, BLUE), ("s--", "^:", "o-"), strict=True
 ):
     draw(accuracy, Cs, scores, colour, style, name)
-accuracy.set(xscale="log", xlabel="C", ylabel="accuracy on clean labels in %", ylim=(75, 100))
-accuracy.legend(loc="lower left")
+accuracy.set(xscale="log", xlabel="C", ylabel="accuracy on clean labels in %", ylim=(60, 100))
+accuracy.legend(loc="lower right")
 
 for (name, values), colour, style in zip(
     differences.items(), (BLUE, INK), ("o-", "D--"), strict=True

@@ -61,6 +61,6 @@ for column, shift, colour, marker, name in (
         places = np.full(10, k + shift)
         axes.scatter(places, values, c=colour, marker=marker, alpha=0.6, label=None if k else name)
         axes.hlines(values.mean(), k + shift - 0.1, k + shift + 0.1, colour, linewidth=2.5)
-axes.set(xticks=range(4), xticklabels=models, ylabel="test accuracy", ylim=(0, 1.02))
+axes.set(xticks=range(4), xticklabels=models, ylabel="test accuracy", ylim=(0.4, 1.02))
 axes.legend(loc="lower right")
 plt.show()

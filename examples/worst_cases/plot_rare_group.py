@@ -87,7 +87,7 @@ for which, shift, colour, marker, name in (
     by_digit.errorbar(places, means, errors, fmt=marker, color=colour, capsize=2, label=name)
 by_digit.set(xlabel="the rare digit", ylabel="test accuracy on it", ylim=(0, 1.03))
 by_digit.set(xticks=range(10))
-by_digit.legend(loc="lower right")
+by_digit.legend(loc="lower center")
 
 for values, colour, marker, name in (
     (overall, INK, "D", "all digits"),
