@@ -57,8 +57,9 @@ for name, (promised, kept) in zip(names, halves.mean(axis=1), strict=True):
 
 # %%
 # Left: the grid, with the choice framed. With ``alpha=0.4`` the worst samples count so much that
-# classifying nobody, ``w = 0``, is best for them: the classes overlap too much for it. Right: the promise of the best cell against the accuracy
-# on new samples; points below the line were promised too much.
+# classifying nobody, ``w = 0``, is best for them: the classes overlap too much for it. Right: the
+# promise of the chosen cell against the accuracy on new samples; points below the line were
+# promised too much.
 #
 # When it does not help: with a few hundred samples a finer grid finds nothing but luck.
 
@@ -74,7 +75,9 @@ for (row, column), value in np.ndenumerate(table):
     grid.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour)
 place = Cs.index(found.best_params_["C"]), alphas.index(found.best_params_["alpha"])
 grid.add_patch(
-    plt.Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, fill=False, edgecolor=VERMILLION, linewidth=3)
+    plt.Rectangle(
+        (place[0] - 0.5, place[1] - 0.5), 1, 1, fill=False, edgecolor=VERMILLION, linewidth=3
+    )
 )
 grid.set(xticks=range(len(Cs)), xticklabels=[f"{C:g}" for C in Cs], xlabel="C")
 grid.set(yticks=range(len(alphas)), yticklabels=alphas, ylabel="alpha")

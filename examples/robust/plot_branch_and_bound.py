@@ -44,8 +44,8 @@ for family, alpha in families.items():
 
 # %%
 # The optimum lies in the shaded band. On the left it closes after a few dozen nodes; mind the
-# scale. In the middle most of it closes soon, the rest slowly. On the right the bound starts at 0 and
-# a third of the band remains: the classifier may be optimal, but nobody knows.
+# scale. In the middle most of it closes soon, the rest slowly. On the right the bound starts at 0
+# and a third of the band remains: the classifier may be optimal, but nobody knows.
 #
 # When it does not help: the best objective is there before the first node, and the search
 # alone, ``solver="dca"``, finds the same one. Without a need for a proof, take that.
