@@ -52,8 +52,8 @@ for kernel, settings in kernels.items():
         )
 
 # %%
-# Dashed: the classical boundary; solid: ``basic`` weights. The largest deviation falls with all four
-# kernels. The accuracy does not rise: where two species overlap, nobody can serve all samples.
+# Dashed: the classical boundary; solid: ``basic`` weights. The largest deviation falls with all
+# four kernels. The accuracy does not rise: where two species overlap, nobody can serve all samples.
 
 BLUE, VERMILLION, INK = "#0072B2", "#D55E00", "#222222"
 figure, panels = plt.subplots(2, 2, figsize=(8, 6.4), layout="constrained")

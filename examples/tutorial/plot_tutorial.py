@@ -149,9 +149,8 @@ for measure in measures:
 # %%
 # No significant difference, and that is the normal result: on data that an ordinary SVM handles
 # well, rank weights neither win nor lose in accuracy. They earn their place where a group is rare
-# (:doc:`/auto_examples/worst_cases/plot_rare_group`), where classes overlap and the burden
-# should be shared (:doc:`/auto_examples/worst_cases/plot_average_or_worst`), or where labels are
-# wrong (:doc:`/auto_examples/robust/plot_label_noise`).
+# (:doc:`/auto_examples/worst_cases/plot_rare_group`) or where labels are wrong
+# (:doc:`/auto_examples/robust/plot_label_noise`).
 #
 # So either would do. We go on with ours, for what it tells beside its accuracy.
 #

@@ -1,7 +1,7 @@
 """
-====================================================
+=====================================================
 A small class: class weights first, then rank weights
-====================================================
+=====================================================
 
 One digit against the nine others: one sample in ten is positive. Rank weights do not know the
 classes, yet they help the small one, because its samples are among the worst. ``class_weight``
