@@ -55,7 +55,8 @@ print("the guarantee holds:", bool(np.all(distance <= guaranteed)))
 # that a difference between two models comes from the models.
 
 BLUE, VERMILLION, GREY = "#0072B2", "#D55E00", "#888888"
-figure, (gaps, distances) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+_, gaps = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+_, distances = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 gaps.loglog(tols, tols, ":", color=GREY, label="gap asked for")
 gaps.loglog(tols, [m.gap_ for m in models], "o-", color=BLUE, label="gap proven")
 errors = [(m.objective_ - best.lower_bound_) / m.objective_ for m in models]

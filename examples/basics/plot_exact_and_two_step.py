@@ -78,7 +78,7 @@ for (family, name), found in results.items():
     )
 
 # %%
-# Left: how far the two-step objective is above the optimum, mean over splits and ``C``. Right:
+# First: how far the two-step objective is above the optimum, mean over splits and ``C``. Second:
 # accuracy of the exact method less that of the two-step one, with two standard errors.
 #
 # When exactness does not help: where classes are nearly separable, both classifiers are as good.
@@ -87,9 +87,8 @@ for (family, name), found in results.items():
 # samples of a class so low that they get no weight, as ``superquantile`` ones may.
 
 BLUE, VERMILLION = "#0072B2", "#D55E00"
-figure, (objective, accuracy) = plt.subplots(
-    1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=True
-)
+_, objective = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+_, accuracy = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 for shift, (family, colour, marker) in zip(
     (-0.13, 0.13), zip(families, (BLUE, VERMILLION), "os", strict=True), strict=True
 ):
@@ -101,9 +100,10 @@ for shift, (family, colour, marker) in zip(
         axes.errorbar(
             means, places, xerr=errors, fmt=marker, color=colour, capsize=2, label=family
         )
-objective.set(xlabel="two-step objective above the optimum, %", yticks=range(len(data)))
-objective.set(yticklabels=data, xlim=(0, None))
-objective.invert_yaxis()
+for axes in (objective, accuracy):
+    axes.set(yticks=range(len(data)), yticklabels=data)
+    axes.invert_yaxis()
+objective.set(xlabel="two-step objective above the optimum, %", xlim=(0, None))
 accuracy.axvline(0, color="#888888", linewidth=1)
 accuracy.set(xlabel="exact less two-step, points of accuracy", xlim=(-11, 11))
 objective.legend(loc="upper right")

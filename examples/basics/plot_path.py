@@ -45,16 +45,17 @@ for alpha, row in zip(alphas, accuracy, strict=True):
     print(f"alpha {alpha}: best {row.max():.1%}, at C from {best.min():g} to {best.max():g}")
 
 # %%
-# Left: the largest deviation on the training set. The smaller ``alpha``, the smaller the ``C``
+# First: the largest deviation on the training set. The smaller ``alpha``, the smaller the ``C``
 # at which it is pressed down: with rank weights ``C`` means something else for the worst samples,
-# so search over both. Right: accuracy on the other half, for this one split; a sample is 0.35 %,
+# so search over both. Second: accuracy on the other half, for this one split; a sample is 0.35 %,
 # and differences of a few samples mean nothing.
 #
 # When it does not help: for a single ``C``, and with thousands of samples and a large ``C``, where
 # separate fits are as fast.
 
 looks = (("#222222", "D--"), ("#D55E00", "s-."), ("#0072B2", "o-"))
-figure, (worst, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+_, worst = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+_, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 for k, (alpha, (colour, style)) in enumerate(zip(alphas, looks, strict=True)):
     name = "alpha = 1 (classical)" if alpha == 1 else f"alpha = {alpha:g}"
     worst.plot(Cs, deviations[k].max(axis=1), style, color=colour, label=name, markersize=4)

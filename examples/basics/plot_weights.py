@@ -47,10 +47,11 @@ mixed = owa_weights(n_samples, mixture)
 print(f"mixture: convex {is_convex(mixed)}, from {mixed[0]:.2f} to {mixed[-1]:.2f}")
 
 # %%
-# Left: the weights by rank. Right: the share functions. The picture tells what a family does, not
+# First: the weights by rank. Second: the share functions. They tell what a family does, not
 # which one your data want: that is a question for cross-validation.
 
-figure, (by_rank, shares) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+_, by_rank = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+_, shares = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 ranks = (np.arange(n_samples) + 0.5) / n_samples
 t = np.linspace(0.0, 1.0, 401)
 for family, (alpha, colour, style) in families.items():

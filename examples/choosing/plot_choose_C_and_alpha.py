@@ -56,8 +56,8 @@ for name, (promised, kept) in zip(names, halves.mean(axis=1), strict=True):
     print(f"{name}: promised by cross-validation {promised:.1%}, new samples {kept:.1%}")
 
 # %%
-# Left: the grid, with the choice framed. With ``alpha=0.4`` the worst samples count so much that
-# classifying nobody, ``w = 0``, is best for them: the classes overlap too much for it. Right: the
+# First: the grid, with the choice framed. With ``alpha=0.4`` the worst samples count so much that
+# classifying nobody, ``w = 0``, is best for them: the classes overlap too much for it. Second: the
 # promise of the chosen cell against the accuracy on new samples; points below the line were
 # promised too much.
 #
@@ -68,7 +68,8 @@ table = np.empty((len(alphas), len(Cs)))
 for parameters, score in zip(found.cv_results_["params"], scores, strict=True):
     table[alphas.index(parameters["alpha"]), Cs.index(parameters["C"])] = 100 * score
 
-figure, (grid, promise) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+_, grid = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+_, promise = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 picture = grid.imshow(table, cmap="cividis", origin="lower", aspect="auto")
 for (row, column), value in np.ndenumerate(table):
     colour = "white" if value < table.min() + 0.6 * np.ptp(table) else "black"

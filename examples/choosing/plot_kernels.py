@@ -53,10 +53,10 @@ for kernel, settings in kernels.items():
 
 # %%
 # Dashed: the classical boundary; solid: ``basic`` weights. The largest deviation falls with all
-# four kernels. The accuracy does not rise: where two species overlap, nobody can serve all samples.
+# four kernels. The accuracy does not rise: where the species overlap, none can serve all samples.
 
 BLUE, VERMILLION, INK = "#0072B2", "#D55E00", "#222222"
-figure, panels = plt.subplots(2, 2, figsize=(8, 6.4), layout="constrained")
+_, panels = plt.subplots(2, 2, figsize=(8, 6.4), layout="constrained")
 x_grid, y_grid = np.meshgrid(np.linspace(-2.4, 2.8, 150), np.linspace(-2.5, 2.7, 150))
 points = np.column_stack([x_grid.ravel(), y_grid.ravel()])
 for axes, kernel in zip(panels.ravel(), kernels, strict=True):

@@ -64,7 +64,7 @@ looks = {
     "basic 0.5, calibrated": (BLUE, "o-"),
 }
 happened = np.concatenate(outcomes)
-figure, axes = plt.subplots(figsize=(6, 5.2), layout="constrained")
+_, axes = plt.subplots(figsize=(6, 5.2), layout="constrained")
 axes.plot([0, 1], [0, 1], color=GREY, linewidth=1)
 for method, (colour, style) in looks.items():
     forecast = np.concatenate(forecasts[method])

@@ -51,7 +51,7 @@ for name, model in models.items():
 # fast or faster, and more data do not change what weights do: the accuracies are the same.
 
 looks = (("#222222", "D--"), ("#D55E00", "s-."), ("#0072B2", "o-"))
-figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+_, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")
 for (name, times), (colour, style) in zip(seconds.items(), looks, strict=True):
     axes.loglog(sizes, times, style, color=colour, label=name, linewidth=2)
 axes.set(xlabel="rows", ylabel="seconds", xticks=sizes, xticklabels=[f"{n:,}" for n in sizes])

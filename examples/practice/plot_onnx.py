@@ -65,7 +65,7 @@ expected = model.decision_function(X_test)
 if scores is not None:
     print(f"largest difference of scores {np.abs(scores - expected).max():.0e}")
 
-figure, axes = plt.subplots(figsize=(6, 4.6), layout="constrained")
+_, axes = plt.subplots(figsize=(6, 4.6), layout="constrained")
 for k, (colour, marker) in enumerate((("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"))):
     shown = expected if scores is None else scores
     axes.scatter(expected[:, k], shown[:, k], c=colour, marker=marker, label=model.classes_[k])

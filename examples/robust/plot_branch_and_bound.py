@@ -43,24 +43,26 @@ for family, alpha in families.items():
     )
 
 # %%
-# The optimum lies in the shaded band. On the left it closes after a few dozen nodes; mind the
-# scale. In the middle most of it closes soon, the rest slowly. On the right the bound starts at 0
-# and a third of the band remains: the classifier may be optimal, but nobody knows.
+# The optimum lies in the shaded band. First: it closes after a few dozen nodes; mind the
+# scale. Second: most of it closes soon, the rest slowly. Third: the bound starts at 0, and a third
+# of the band remains: the classifier may be optimal, but nobody knows.
 #
 # When it does not help: the best objective is there before the first node, and the search
 # alone, ``solver="dca"``, finds the same one. Without a need for a proof, take that.
 
 BLUE, VERMILLION = "#0072B2", "#D55E00"
-figure, panels = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
-for axes, (family, trace) in zip(panels, traces.items(), strict=True):
+for family, trace in traces.items():
+    _, axes = plt.subplots(figsize=(4.4, 3.8), layout="constrained")
     nodes, objective, bound = trace.T
     axes.fill_between(nodes, bound, objective, step="post", color="#BBBBBB", alpha=0.5)
     axes.step(nodes, objective, where="post", color=BLUE, linewidth=2, label="best objective")
     axes.step(nodes, bound, where="post", color=VERMILLION, linewidth=2, label="proven bound")
-    axes.set(title=f"{family} {families[family]}", xlabel="nodes")
-panels[0].ticklabel_format(axis="y", useOffset=False)
-panels[0].set(ylabel="objective")
-for axes in panels[1:]:
-    axes.set(ylim=(0, None))
-panels[2].legend(loc="lower right")
+    axes.set(title=f"{family} {families[family]}", xlabel="nodes", ylabel="objective")
+    if family == "trigonometric":
+        axes.ticklabel_format(axis="y", useOffset=False)
+    else:
+        axes.set(ylim=(0, None))
+    axes.legend(loc="lower right")
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 3

@@ -52,13 +52,14 @@ print(f"of the {flipped.size} most suspicious labels {found.sum()} are flipped")
 print(issues[:5])
 
 # %%
-# With the large ``C``. Left: the classical boundary (dashed) and the trimmed one, with the ignored
-# samples circled. Right: deviations from the trimmed classifier; flipped labels in orange, ignored
-# ones beyond the line.
+# With the large ``C``. First: the classical boundary (dashed) and the trimmed one, with the
+# ignored samples circled. Second: deviations from the trimmed classifier; flipped labels in orange,
+# ignored samples beyond the line.
 
 BLUE, VERMILLION, ORANGE, INK = "#0072B2", "#D55E00", "#E69F00", "#222222"
 
-figure, (plane, bars) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+_, plane = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+_, bars = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 grid = np.stack(np.meshgrid(np.linspace(-1.8, 2.8, 200), np.linspace(-1.3, 1.9, 200)))
 for model, style in ((classical, "--"), (trimmed, "-")):
     values = model.decision_function(grid.reshape(2, -1).T).reshape(200, 200)

@@ -71,7 +71,7 @@ print(f"{svm.status_}: {svm.lower_bound_:.4f} <= optimum <= {svm.objective_:.4f}
 classical = make_pipeline(StandardScaler(), OWASVC(weights="uniform")).fit(X_train, y_train)[-1]
 
 INK, BLUE, VERMILLION, GREY = "#222222", "#0072B2", "#D55E00", "#AAAAAA"
-figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
+_, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for fitted, colour, style, name in (
     (classical, VERMILLION, "--", "classical SVM"),
     (svm, BLUE, "-", "basic weights, alpha = 0.6"),
@@ -85,8 +85,8 @@ axes.legend(loc="center left")
 plt.show()
 
 # %%
-# The largest deviations came down; patients in the middle pay for it. These are training
-# patients. Whether new ones gain has to be measured.
+# The deviations came down, the largest most: weight has moved from patients whose deviation is 0
+# to those who have one. These are training patients. Whether new ones gain has to be measured.
 #
 # Choosing C and alpha
 # --------------------
@@ -182,7 +182,7 @@ print(issues[:5])
 # look by a person, not for automatic deletion.
 
 suspicious = issues["row"][:5]
-figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
+_, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 places = np.arange(40)
 bars = axes.bar(places, 100 * share[worst[:40]], color=GREY)
 for place in places[np.isin(worst[:40], suspicious)]:
@@ -215,7 +215,7 @@ is_malignant = y_train == "malignant"
 thresholds = np.linspace(0.02, 0.9, 45)
 missed = [np.sum(forecast[is_malignant] < t) for t in thresholds]
 alarms = [np.sum(forecast[~is_malignant] >= t) for t in thresholds]
-figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
+_, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 axes.plot(thresholds, missed, "-", color=VERMILLION, linewidth=2, label="malignant, missed")
 axes.plot(thresholds, alarms, "--", color=BLUE, linewidth=2, label="benign, looked at again")
 axes.axvline(0.1, color=GREY, linewidth=1)

@@ -51,7 +51,7 @@ for name, (small, rest) in zip(models, found.mean(axis=(1, 2)), strict=True):
 # ``class_weight``. Rank weights are for groups that nobody has named.
 
 BLUE, VERMILLION = "#0072B2", "#D55E00"
-figure, axes = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
+_, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")
 for column, shift, colour, marker, name in (
     (0, -0.12, BLUE, "o", "the digit (10 % of the samples)"),
     (1, 0.12, VERMILLION, "s", "all others"),

@@ -62,8 +62,8 @@ error = gain.std(ddof=1) / np.sqrt(n_splits)
 print(f"alpha 0.5 gains {gain.mean():.1%} on the rare digit, standard error {error:.1%}")
 
 # %%
-# Left: each digit when it is the rare one, with two standard errors over the splits. Three digits
-# are lost by the classical SVM, and these gain; the others hardly change. Right: means over the
+# First: each digit when it is the rare one, with two standard errors over the splits. Three digits
+# are lost by the classical SVM, and these gain; the others hardly change. Second: means over the
 # ten digits. Down to ``alpha`` 0.5 the group gains for free, below 0.2 everybody loses.
 #
 # When it does not help: a group that the classical SVM gets right gains nothing, and wrong labels
@@ -77,7 +77,8 @@ def standard_error(values):
     return values.std(axis=0, ddof=1) / np.sqrt(n_splits)
 
 
-figure, (by_digit, by_alpha) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+_, by_digit = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+_, by_alpha = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 for which, shift, colour, marker, name in (
     (0, -0.13, VERMILLION, "s", "classical SVM"),
     (2, 0.13, BLUE, "o", "basic, alpha = 0.5"),

@@ -49,15 +49,16 @@ largest_gap = max(model.gap_ for model in models)
 print(f"largest relative gap {largest_gap:.0e}")
 
 # %%
-# Left: the decision lines of the classical SVM and of the worst 20 %. Right: what the group gains
-# and what the others pay.
+# First: the decision lines of the classical SVM and of the worst 20 %. Second: what the group
+# gains and what the others pay.
 #
 # When it does not help: these data are made for it. Were the six samples wrong labels, the
 # classifier would follow them just as well; :doc:`/robust` is about that case.
 
 BLUE, VERMILLION, INK = "#0072B2", "#D55E00", "#222222"
 
-figure, (plane, errors) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+_, plane = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+_, errors = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 for label, colour, marker in ((-1, VERMILLION, "s"), (1, BLUE, "o")):
     plane.scatter(*X[y == label].T, s=20, c=colour, marker=marker, edgecolors="white")
 heights = np.array([-3.0, 4.2])

@@ -93,17 +93,16 @@ for name, found in results.items():
 # :doc:`/auto_examples/worst_cases/plot_rare_group`.
 
 BLUE, VERMILLION = "#0072B2", "#D55E00"
-figure, panels = plt.subplots(1, 3, figsize=(10, 3.8), layout="constrained")
-for axes, (name, found) in zip(panels, results.items(), strict=True):
+for name, found in results.items():
+    _, axes = plt.subplots(figsize=(4.4, 3.8), layout="constrained")
     for values, colour, style, label in (
         (found[0].mean(axis=0), VERMILLION, "s--", "classical, shrunk"),
         (found[1].mean(axis=0), BLUE, "o-", "basic weights"),
     ):
         axes.plot(*values.T, style[0], color=colour, alpha=0.25, markersize=4)
         axes.plot(*frontier(values).T, style, color=colour, label=label, markersize=5)
-    axes.set(title=name, xlabel="mean deviation")
     lowest = found.mean(axis=1)[..., 0].min()
-    axes.set(xlim=(0.97 * lowest, 1.8 * lowest))
-panels[0].set(ylabel="mean of the worst 5 %")
-panels[0].legend()
+    axes.set(title=name, xlabel="mean deviation", xlim=(0.97 * lowest, 1.8 * lowest))
+    axes.set(ylabel="mean of the worst 5 %")
+    axes.legend()
 plt.show()
