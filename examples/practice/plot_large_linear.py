@@ -48,7 +48,8 @@ for name, model in models.items():
 
 # %%
 # Seconds against rows. When it does not help: below some ten thousand rows ``LinearSVC`` is as
-# fast or faster, and more data do not change what weights do: the accuracies are the same.
+# fast or faster. And on data without rare groups rank weights gain nothing: ``basic`` ones cost
+# half a point of accuracy here.
 
 looks = (("#222222", "D--"), ("#D55E00", "s-."), ("#0072B2", "o-"))
 _, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")

@@ -53,6 +53,8 @@ try:
     predicted, scores = session.run(["label", "probabilities"], rows)
     print(f"{len(graph) / 1024:.0f} KB, inputs:", ", ".join(i.name for i in session.get_inputs()))
     print("labels equal:", np.array_equal(predicted, model.predict(X_test)))
+    difference = np.abs(scores - model.decision_function(X_test)).max()
+    print(f"largest difference of scores {difference:.0e}")
 except ImportError as missing:  # the page is built without these packages
     print(f"skipped, {missing}")
     scores = None
@@ -62,8 +64,6 @@ except ImportError as missing:  # the page is built without these packages
 # kernel of your own (a function, or ``"precomputed"``) have no formula to export and are refused.
 
 expected = model.decision_function(X_test)
-if scores is not None:
-    print(f"largest difference of scores {np.abs(scores - expected).max():.0e}")
 
 _, axes = plt.subplots(figsize=(6, 4.6), layout="constrained")
 for k, (colour, marker) in enumerate((("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"))):

@@ -53,7 +53,7 @@ print(issues[:5])
 
 # %%
 # With the large ``C``. First: the classical boundary (dashed) and the trimmed one, with the
-# ignored samples circled. Second: deviations from the trimmed classifier; flipped labels in orange,
+# ignored samples circled. Second: deviations from the trimmed one; flipped labels in orange,
 # ignored samples beyond the line.
 
 BLUE, VERMILLION, ORANGE, INK = "#0072B2", "#D55E00", "#E69F00", "#222222"
