@@ -103,8 +103,8 @@ for shift, (family, colour, marker) in zip(
 for axes in (objective, accuracy):
     axes.set(yticks=range(len(data)), yticklabels=data)
     axes.invert_yaxis()
+    axes.legend(loc="upper right")
 objective.set(xlabel="two-step objective above the optimum, %", xlim=(0, None))
 accuracy.axvline(0, color="#888888", linewidth=1)
 accuracy.set(xlabel="exact less two-step, points of accuracy", xlim=(-11, 11))
-objective.legend(loc="upper right")
 plt.show()

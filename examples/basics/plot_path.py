@@ -62,5 +62,6 @@ for k, (alpha, (colour, style)) in enumerate(zip(alphas, looks, strict=True)):
     right.plot(Cs, 100 * accuracy[k], style, color=colour, label=name, markersize=4)
 worst.set(xscale="log", xlabel="C", ylabel="largest training deviation", ylim=(0, None))
 right.set(xscale="log", xlabel="C", ylabel="test accuracy in %")
+worst.legend(loc="upper right")
 right.legend(loc="lower right")
 plt.show()
