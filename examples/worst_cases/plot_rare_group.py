@@ -64,7 +64,8 @@ print(f"alpha 0.5 gains {gain.mean():.1%} on the rare digit, standard error {err
 # %%
 # First: each digit when it is the rare one, with two standard errors over the splits. The
 # classical SVM loses most samples of 1, 2 and 8; with rank weights 2 and 8 gain most, and no digit
-# loses more than its error bar. Second: means over the ten digits. Down to ``alpha`` 0.5 the group gains for free, below it the others pay.
+# loses more than its error bar. Second: means over the ten digits. Down to ``alpha`` 0.5 the group
+# gains for free, below it the others pay.
 #
 # When it does not help: a group that the classical SVM gets right gains nothing, and wrong labels
 # are worst cases too, so they would be protected as well.
