@@ -92,8 +92,8 @@ plt.show()
 # --------------------
 #
 # ``OWASVCCV`` searches over both by cross-validation. ``alpha=1`` is the classical SVM: leave it
-# in the grid, so that it can win. The best of many noisy scores is partly luck, so we settle
-# beforehand for ``selection="one-se"``: the smallest ``C`` within one standard error of the best.
+# in the grid, so that it can win. The best of many noisy scores is partly luck;
+# ``selection="one-se"`` takes the smallest ``C`` within one standard error of it.
 
 from owasvm import OWASVCCV
 
@@ -110,7 +110,10 @@ for k in order[:4]:
     print(f"C {parameters['C']:5g}, alpha {parameters['alpha']}: {score:.1%} +- {error:.1%}")
 
 # %%
-# The first few are equal within their standard errors. Nobody can say which is best.
+# The best cell is ``alpha=1``, the classical SVM, and the default ``selection="best"`` would take
+# it. The first few are equal within their standard errors, so nobody can say which is best. We
+# take ``"one-se"`` here because it leaves us with rank weights to look at, not because it is
+# better: with ``"best"`` the comparison below ends the same way.
 #
 # (The scaler has seen all training rows before the folds were made. For a scaler that hardly
 # matters; if it worries you, search over the whole pipeline with ``GridSearchCV``.)
@@ -198,7 +201,7 @@ plt.show()
 #
 # Decision values are no probabilities. Calibration on held-out folds turns them into some, and the
 # clinic can decide how sure it wants to be: here every tumour with a probability of 10 % or more
-# is looked at again. The threshold is chosen on cross-validated forecasts, not on the test set.
+# is looked at again, a round number. Cross-validated forecasts show what it costs.
 
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import cross_val_predict
@@ -225,10 +228,10 @@ axes.legend()
 plt.show()
 
 # %%
-# The test, once
-# --------------
+# The test
+# --------
 #
-# Now the patients that were put away.
+# Now the patients that were put away. No choice above was made by looking at them.
 
 calibrated.fit(X_train, y_train)
 alarm = calibrated.predict_proba(X_test)[:, 1] >= 0.1

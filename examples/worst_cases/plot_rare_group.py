@@ -67,6 +67,12 @@ print(f"alpha 0.5 gains {gain.mean():.1%} on the rare digit, standard error {err
 # loses more than its error bar. Second: means over the ten digits. Down to ``alpha`` 0.5 the group
 # gains for free, below it the others pay.
 #
+# How this was chosen: of eight weights tried on these data ``basic`` ones with ``alpha`` 0.2
+# to 0.5 gained most. ``superquantile`` gained nothing at 0.3 and lost 11 points on the rare digit
+# at 0.1. ``basic`` with 0.1, not drawn, has 83 % over all digits: some of its fits are ``w = 0``.
+# On eight splits drawn after the choice (seeds 100 to 107) ``alpha`` 0.5 gains 7.2 points on the
+# rare digit, standard error 0.6.
+#
 # When it does not help: a group that the classical SVM gets right gains nothing, and wrong labels
 # are worst cases too, so they would be protected as well.
 
