@@ -30,10 +30,8 @@ def pyplot(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_example_runs_and_draws(script: Path, pyplot: Any) -> None:
     if script.stem == "plot_onnx":
         pytest.importorskip("pandas", reason="the example has a data frame")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with contextlib.redirect_stdout(io.StringIO()):
         runpy.run_path(str(script))
-    assert printed.getvalue()
     assert pyplot.get_fignums()
     for number in pyplot.get_fignums():
         pyplot.figure(number).canvas.draw()
