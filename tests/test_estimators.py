@@ -468,6 +468,7 @@ def test_parameters_reach_the_solver(monkeypatch, exact):
         time_limit=5.0,
         max_iter=7,
         verbose=2,
+        callback="record",
         random_state=3,
     ).fit(X, y)
     assert calls == [
@@ -480,6 +481,8 @@ def test_parameters_reach_the_solver(monkeypatch, exact):
                 "max_iter": 7,
                 "warm_start": None,
                 "verbose": 2,
+                "watcher": "record",
+                "label": "",
                 "random_state": 3,
                 "options": {"backend": "b"},
             },
