@@ -53,13 +53,13 @@ for page in (HERE / "auto_examples").rglob("plot_*.rst"):
     if not (HERE.parent / "examples" / example).exists():
         page.unlink()
 
+SECTIONS = ("tutorial", "basics", "worst_cases", "robust", "choosing", "practice")
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "subsection_order": [
-        f"../examples/{folder}" for folder in ("tutorial", "basics", "worst_cases", "robust")
-    ]
-    + ["*"],
+    "subsection_order": [f"../examples/{folder}" for folder in SECTIONS],
+    "within_subsection_order": "gallery_order.ByIdea",
     "backreferences_dir": "generated/examples",
     "doc_module": ("owasvm",),
     "download_all_examples": False,

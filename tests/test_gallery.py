@@ -57,6 +57,6 @@ def test_notebook_of_the_tutorial_runs(tmp_path: Path) -> None:
         for cell in _notebook_cells(tmp_path):
             exec(cell, names)
     assert "optimal: 95.90" in printed.getvalue()
-    assert "prediction,decision" in printed.getvalue()
+    assert "prediction,probability benign" in printed.getvalue()
     assert names["found"].best_params_["C"] == 0.5
     assert names["difference"] <= 1e-9

@@ -245,7 +245,8 @@ print(
 # Save and load
 # -------------
 #
-# A model file is a skops archive: loading it runs no code of the file, unlike a pickle.
+# A model file is a skops archive: loading it runs no code of the file, unlike a pickle. Scaler,
+# classifier and calibration go into it together.
 
 import tempfile
 from pathlib import Path
@@ -262,18 +263,17 @@ print(np.array_equal(loaded.predict_proba(X_test), calibrated.predict_proba(X_te
 # Predict on the command line
 # ---------------------------
 #
-# Model files also serve whoever has a terminal and a CSV file::
+# Model files also serve whoever has a terminal and a CSV file, this one with probabilities::
 #
-#     owasvm predict tumours.skops new_patients.csv --decision --output predictions.csv
+#     owasvm predict probabilities.skops new_patients.csv --proba --output predictions.csv
 #
 # The same from Python, to show what comes out:
 
 import subprocess
 import sys
 
-persistence.save(search, folder / "tumours.skops")
 X_test.head(4).to_csv(folder / "new_patients.csv", index=False)
-command = "predict tumours.skops new_patients.csv --decision --output predictions.csv"
+command = "predict probabilities.skops new_patients.csv --proba --output predictions.csv"
 subprocess.run(
     [sys.executable, "-m", "owasvm.cli", *command.split()],
     cwd=folder,
