@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -34,6 +35,10 @@ FETCHED = {
 NOT_FETCHED = {"author", "canonical", "help", "license", "next", "prev", "search", "index"}
 ELSEWHERE = re.compile(r"(?:https?:)?//")
 FETCHED_BY_STYLES = re.compile(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""")
+
+# What an example printed; warnings are printed too.
+PRINTED = re.compile(r'<div class="sphx-glr-script-out.*?</pre>', re.DOTALL)
+TAG = re.compile(r"<[^>]*>")
 
 
 class Page(HTMLParser):
@@ -90,6 +95,17 @@ def test_links_lead_somewhere() -> None:
                 if unquote(parts.fragment) not in read_page(target).anchors:
                     dead.append((str(path), url))
     assert not dead
+
+
+def test_examples_draw_and_do_not_warn() -> None:
+    examples = sorted((SITE / "auto_examples").rglob("plot_*.html"))
+    assert len(examples) >= 12
+    for path in examples:
+        text = path.read_text(encoding="utf-8")
+        assert "sphx_glr_plot_" in text, path
+        assert "sphx-glr-script-out-error" not in text, path
+        for printed in PRINTED.findall(text):
+            assert "Warning: " not in unescape(TAG.sub("", printed)), path
 
 
 def test_formulas_need_no_script() -> None:

@@ -1,7 +1,7 @@
 """
-=======================
-Reading the certificate
-=======================
+=================================================
+The certificate: how far from the optimum at most
+=================================================
 
 Every fit reports ``objective_``, ``lower_bound_`` and ``gap_``: no classifier has an objective
 below the bound. The bound also limits how far the fitted ``w`` is from the best one: with

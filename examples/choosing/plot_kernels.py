@@ -1,7 +1,7 @@
 """
-=======================
-Rank weights by kernels
-=======================
+==============================================
+A rich kernel leaves rank weights little to do
+==============================================
 
 The same weights with four kernels, one of them a function of our own. A richer kernel can serve
 all samples, and then rank weights change little; a simple one has to choose whom it serves.

@@ -1,6 +1,6 @@
 """
 =======================================
-What a classifier did, in four pictures
+What a classifier did, in five pictures
 =======================================
 
 ``owasvm.inspection`` draws the weights of a classifier, who pays its loss, and what changes along
@@ -61,6 +61,9 @@ plt.show()
 
 # %%
 # **Coefficients along C**, from solutions that start from each other.
+#
+# When it does not help: deviations and costs are those of training samples. They say who shaped
+# the classifier, not how well it does on new ones.
 
 path = fit_path(scale(X), y, Cs=np.logspace(-4, 0, 9), alphas=0.9, kernel="linear")
 PathDisplay.from_path(path, "coef", feature_names=data.feature_names)

@@ -25,7 +25,6 @@ from owasvm.inspection import ConvergenceDisplay
 
 X, y = load_iris(return_X_y=True)
 X, y = StandardScaler().fit_transform(X[y > 0]), y[y > 0]
-warnings.simplefilter("ignore", ConvergenceWarning)
 
 models = {}
 for family, alpha in {"trigonometric": 0.8, "basic": 1.5, "trimmed": 0.04}.items():
@@ -36,7 +35,10 @@ for family, alpha in {"trigonometric": 0.8, "basic": 1.5, "trimmed": 0.04}.items
         solver="branch-and-bound",
         solver_options={"max_nodes": 600},
         callback="record",
-    ).fit(X, y)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
     models[f"{family} {alpha}"] = model
     print(
         f"{family:13s} {alpha:4.2f}: {model.status_}, {model.n_iter_} nodes, "

@@ -81,7 +81,7 @@ axes.axhline(1, color=GREY, linewidth=1)
 axes.text(1, 1.02, "misclassified above this line", va="bottom")
 axes.set(xlabel="the 100 training patients with the largest deviations", ylabel="deviation")
 axes.set(xticks=[])
-axes.legend(loc="center left")
+axes.legend(loc="upper left")
 plt.show()
 
 # %%
