@@ -9,10 +9,11 @@ decides nothing, so here its absence costs a compilation in memory and one warni
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import warnings
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
@@ -31,20 +32,28 @@ _SILENT = 2
 
 
 class _Compilations(event.Listener):
-    """Adds up how long numba compiles, and says so when it begins."""
+    """Adds up how long each thread compiles, and says so when the first one begins.
+
+    Numba reports what everybody in the process compiles: nothing in here may fail.
+    """
 
     def __init__(self) -> None:
-        self.seconds = 0.0
-        self._depth = 0
-        self._begun = 0.0
         self._n_ours = 0
+        self._spent = threading.local()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that this thread has compiled."""
+        return getattr(self._spent, "seconds", 0.0)
 
     def on_start(self, event: Any) -> None:
         """A function is about to be compiled; those it calls follow before it ends."""
-        if self._depth == 0:
-            self._begun = time.perf_counter()
-        self._depth += 1
-        if event.data["dispatcher"].py_func.__module__.startswith("owasvm."):
+        depth = getattr(self._spent, "depth", 0)
+        if depth == 0:
+            self._spent.begun = time.perf_counter()
+        self._spent.depth = depth + 1
+        # Functions made of text have no module.
+        if str(event.data["dispatcher"].py_func.__module__).startswith("owasvm."):
             self._n_ours += 1
             if self._n_ours == _SILENT + 1:
                 # A warning, to be seen where nobody has set up logging.
@@ -54,9 +63,9 @@ class _Compilations(event.Listener):
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002
         """A function was compiled."""
-        self._depth -= 1
-        if self._depth == 0:
-            self.seconds += time.perf_counter() - self._begun
+        self._spent.depth -= 1
+        if self._spent.depth == 0:
+            self._spent.seconds = self.seconds + time.perf_counter() - self._spent.begun
 
 
 _compilations = _Compilations()
@@ -64,7 +73,7 @@ event.register("numba:compile", _compilations)  # type: ignore[no-untyped-call]
 
 
 def seconds_compiling() -> float:
-    """Seconds that numba has compiled in this process."""
+    """Seconds that numba has compiled in this thread."""
     return _compilations.seconds
 
 
@@ -90,7 +99,7 @@ def njit(
         What the compiler may do to sums, see numba.
     internal : bool, default=False
         Only compiled functions call it: what calls from Python need is left out, and such a call
-        would crash.
+        is an error.
 
     Returns
     -------
@@ -117,21 +126,42 @@ def njit(
             "no_cpython_wrapper": internal,
         }
         in_memory: Any = numba.njit(**options)
-        if not cache:
-            return in_memory(function)
-        cached: Any = numba.njit(cache=True, **options)
-        try:
-            dispatcher = cached(function)
-        except (RuntimeError, OSError) as error:
-            # "no locator available": no folder can be written.
-            _warn_once(error)
-            return in_memory(function)
+        dispatcher = _make_cached(function, options) if cache else None
+        if dispatcher is None:
+            dispatcher = in_memory(function)
         # With NUMBA_DISABLE_JIT the function comes back as it is.
-        if hasattr(dispatcher, "_cache"):
-            dispatcher._cache = _ForgivingCache(dispatcher._cache)
-        return dispatcher
+        is_function = dispatcher is function
+        return dispatcher if is_function or not internal else cast(Any, _Internal(dispatcher))
 
     return compiled
+
+
+def _make_cached(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """The function compiled and kept on disk; None where no folder can be written."""
+    cached: Any = numba.njit(cache=True, **options)
+    try:
+        dispatcher = cached(function)
+    except (RuntimeError, OSError) as error:
+        # "no locator available".
+        _warn_once(error)
+        return None
+    if hasattr(dispatcher, "_cache"):
+        dispatcher._cache = _ForgivingCache(dispatcher._cache)
+    return dispatcher
+
+
+class _Internal:
+    """A compiled function without an entrance from Python, where a call would end the process."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        # The type, which is what compiled functions see, holds no more than a weak reference.
+        self._dispatcher = dispatcher
+        self._numba_type_ = dispatcher._numba_type_
+        self.py_func = dispatcher.py_func
+
+    def __call__(self, *args: Any) -> None:
+        """Say why not."""
+        raise TypeError(f"{self.py_func.__name__} is for compiled functions; call its py_func.")
 
 
 class _ForgivingCache:

@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import owasvm
+from owasvm._jit import njit, seconds_compiling
 
 PACKAGE = Path(owasvm.__file__).parent
 
@@ -152,3 +154,41 @@ def test_a_damaged_cache_that_cannot_be_replaced_costs_a_warning(folder):
 def test_compilation_can_be_switched_off(folder):
     code = "from compiled import total; print(total(5), type(total).__name__)"
     assert run(code, folder, NUMBA_DISABLE_JIT="1") == ["10.0 function"]
+
+
+def test_internal_functions_are_for_compiled_functions(folder):
+    (folder / "compiled.py").write_text(
+        MODULE.replace("cache=True", "cache=True, internal=True")
+        + "\n\n@njit(cache=True)\ndef twice(count):\n    return 2.0 * total(count)\n"
+    )
+    code = (
+        "from compiled import total, twice\n"
+        "print(twice(5))\n"
+        "try:\n"
+        "    total(5)\n"
+        "except TypeError as error:\n"
+        "    print(error, total.py_func(5))\n"
+    )
+    answers = ["20.0", "total is for compiled functions; call its py_func. 10.0"]
+    assert run(code, folder) == answers
+    assert run(code, folder) == answers
+
+
+def test_functions_of_others_are_compiled_as_ever(folder):
+    code = (
+        "import compiled, numba\n"
+        "names = {}\n"
+        "exec('def add(value): return value + 1', names)\n"
+        "print(names['add'].__module__, numba.njit(names['add'])(1))\n"
+    )
+    assert run(code, folder) == ["None 2"]
+
+
+def test_compilations_count_in_their_own_thread():
+    before = seconds_compiling()
+    thread = threading.Thread(target=lambda: njit()(lambda value: value + 1)(1))
+    thread.start()
+    thread.join()
+    assert seconds_compiling() == before
+    njit()(lambda value: value + 2)(1)
+    assert seconds_compiling() > before
