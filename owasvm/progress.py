@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 __all__ = ["ProgressRecord", "Watch", "Watcher", "show_life", "speaking"]
 
 logger = logging.getLogger(__name__)
@@ -145,7 +147,9 @@ class Watch:
         self._reported = time.perf_counter()
         if self._verbose > 1:
             logger.debug("%s", record)
-        return self._callback is None or self._callback(record) is not False
+        answer = None if self._callback is None else self._callback(record)
+        # Comparisons of numpy's numbers are not Python's.
+        return not (isinstance(answer, bool | np.bool_) and not answer)
 
     def conclude(self, info: Mapping[str, Any]) -> None:
         """Keep the figures of the certificate as the last record."""
@@ -177,10 +181,12 @@ class Watch:
     def _estimate(self, since: float) -> float | None:
         """Seconds left, so long after the last report: if the gap goes on to fall as it did in
         the second half of the time."""
-        if self._target is None or len(self.records) < 3 or self._target <= 0.0:
+        # The solver goes on to report while this thread looks.
+        records = self.records.copy()
+        if self._target is None or len(records) < 3 or self._target <= 0.0:
             return None
-        last = self.records[-1]
-        half = next(r for r in self.records if r.time >= 0.5 * last.time)
+        last = records[-1]
+        half = next(r for r in records if r.time >= 0.5 * last.time)
         if not (self._target < last.gap < half.gap < math.inf and last.time > half.time):
             return None
         rate = math.log(half.gap / last.gap) / (last.time - half.time)
@@ -247,7 +253,10 @@ def _live_line(verbose: int) -> Iterator[tuple[Callable[[str], None], float]]:
         yield logger.info, _INTERVAL
         return
     with status:
-        yield status.update, _LIVE_INTERVAL
+        from rich.text import Text
+
+        # Labels may look like markup.
+        yield lambda line: status.update(Text(line)), _LIVE_INTERVAL
 
 
 def _make_status() -> Any:

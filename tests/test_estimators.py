@@ -426,6 +426,13 @@ def test_balanced_classes_have_equal_weight(any_classifier):
 # Warm start, limits, pass-through
 
 
+def test_warm_start_with_other_features_starts_anew():
+    model = LinearOWASVC(warm_start=True).fit(X, y)
+    wider = np.hstack([X, X[:, :1] ** 2])
+    again = LinearOWASVC().fit(wider, y)
+    np.testing.assert_array_equal(model.fit(wider, y).coef_, again.coef_)
+
+
 def test_warm_start_reuses_the_solution(monkeypatch, exact):
     starts = []
     solve = owasvm.solvers.solve

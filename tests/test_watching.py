@@ -67,6 +67,21 @@ def test_nothing_is_recorded_unless_asked_for():
     assert OWASVC().fit(X, Y).solution_.history == ()
 
 
+def test_a_solution_that_needs_no_step_has_no_history_of_another():
+    model = LinearOWASVC(C=1e-5, warm_start=True, callback="record").fit(X, Y)
+    steps = len(model.solution_.history)
+    model.set_params(C=2e-5).fit(X, Y)
+    assert (model.n_iter_, len(model.solution_.history)) == (0, 1) < (0, steps)
+    model.set_params(C=3e-5, callback=None).fit(X, Y)
+    assert (model.n_iter_, model.solution_.history) == (0, ())
+
+
+def test_a_callback_may_answer_with_numpys_false():
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        model = OWASVC(callback=lambda one: np.float64(one.gap) > 1.0).fit(X, Y)
+    assert model.status_ == "interrupted"
+
+
 def test_general_weights_report_proven_bounds():
     clf = OWASVC(weights="quadratic", alpha=0.9, callback="record").fit(X[:14], Y[:14])
     history = clf.solution_.history

@@ -137,7 +137,9 @@ class ExactOWAClassifier(BaseOWAClassifier):
         if not self.warm_start or not hasattr(self, "solution_"):
             return cold
         previous = self.solution_ if isinstance(self.solution_, list) else [self.solution_]
-        fits = len(previous) == len(cold) and previous[0].dual.size == training.n_samples
+        dual, coef = previous[0].dual, previous[0].coef
+        fits = len(previous) == len(cold) and dual.size == training.n_samples
+        fits = fits and (coef is None or coef.size == training.X.shape[1])
         return list(previous) if fits else cold
 
     def _prepare_watched(self, X: Any) -> Samples:

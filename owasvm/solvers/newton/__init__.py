@@ -67,7 +67,12 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
                 Status.OPTIMAL,
                 "newton",
                 solve_time=clock.elapsed,
-                details={**known.details, "mean_cost": loss.mean_cost},
+                details={
+                    "penalty": known.details.get("penalty", 0.0),
+                    "mean_cost": loss.mean_cost,
+                    "rounding": carried.rounding,
+                    "factorises": known.details.get("factorises", False),
+                },
             )
     operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
     task = ConvexTask(operator, problem.y, loss, margin, tuning=tuning)
