@@ -32,7 +32,7 @@ _SILENT = 2
 
 
 class _Compilations(event.Listener):
-    """Adds up how long each thread compiles, and says so when the first one begins.
+    """Adds up how long each thread compiles and loads, and says so when the first one compiles.
 
     Numba reports what everybody in the process compiles: nothing in here may fail.
     """
@@ -43,15 +43,25 @@ class _Compilations(event.Listener):
 
     @property
     def seconds(self) -> float:
-        """Seconds that this thread has compiled."""
+        """Seconds that this thread has compiled and loaded."""
         return getattr(self._spent, "seconds", 0.0)
 
-    def on_start(self, event: Any) -> None:
-        """A function is about to be compiled; those it calls follow before it ends."""
+    def begin(self) -> None:
+        """A function is about to be compiled or loaded; others may follow before it ends."""
         depth = getattr(self._spent, "depth", 0)
         if depth == 0:
             self._spent.begun = time.perf_counter()
         self._spent.depth = depth + 1
+
+    def end(self) -> None:
+        """It was compiled or loaded."""
+        self._spent.depth -= 1
+        if self._spent.depth == 0:
+            self._spent.seconds = self.seconds + time.perf_counter() - self._spent.begun
+
+    def on_start(self, event: Any) -> None:
+        """A function is about to be compiled."""
+        self.begin()
         # Functions made of text have no module.
         if str(event.data["dispatcher"].py_func.__module__).startswith("owasvm."):
             self._n_ours += 1
@@ -62,10 +72,8 @@ class _Compilations(event.Listener):
                 )
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002
-        """A function was compiled."""
-        self._spent.depth -= 1
-        if self._spent.depth == 0:
-            self._spent.seconds = self.seconds + time.perf_counter() - self._spent.begun
+        """It was compiled."""
+        self.end()
 
 
 _compilations = _Compilations()
@@ -73,7 +81,7 @@ event.register("numba:compile", _compilations)  # type: ignore[no-untyped-call]
 
 
 def seconds_compiling() -> float:
-    """Seconds that numba has compiled in this thread."""
+    """Seconds that numba has compiled, or loaded what is compiled, in this thread."""
     return _compilations.seconds
 
 
@@ -159,7 +167,7 @@ class _Internal:
         self._numba_type_ = dispatcher._numba_type_
         self.py_func = dispatcher.py_func
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *args: Any) -> None:  # noqa: ARG002
         """Say why not."""
         raise TypeError(f"{self.py_func.__name__} is for compiled functions; call its py_func.")
 
@@ -175,6 +183,7 @@ class _ForgivingCache:
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What the cache holds for a signature, None where it holds nothing that can be read."""
+        _compilations.begin()
         try:
             return self._cache.load_overload(sig, target_context)
         except OSError:
@@ -188,6 +197,8 @@ class _ForgivingCache:
             except OSError as error:
                 _warn_once(error)
             return None
+        finally:
+            _compilations.end()
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled function, if the cache takes it."""

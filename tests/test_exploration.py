@@ -13,7 +13,7 @@ from owasvm import OWASVC, LinearOWASVC
 from owasvm.path import fit_path
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solution import Status
-from owasvm.solvers import Settings, dca, solve
+from owasvm.solvers import Settings, solve
 from owasvm.solvers.automatic import choose_solver
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.general import exploration
@@ -243,7 +243,3 @@ def test_local_is_no_reason_to_warn(model, monkeypatch):
     assert 0.0 <= trimmed.lower_bound_ <= trimmed.objective_
     assert 0.0 < falling.lower_bound_ <= falling.objective_
     assert trimmed.gap_ > 1e-4 and falling.gap_ > 1e-4
-
-
-def test_tiny_options_compile_the_search():
-    assert dca.SOLVER.tiny_options().n_init > 1

@@ -55,8 +55,6 @@ class Samples(Protocol):
         Whether coefficients of a classifier must sum to 0.
     n_multiplications : float
         In the largest Newton system there can be.
-    layout : str
-        How the numbers lie in memory: what is compiled for one layout serves all of it.
     """
 
     @property
@@ -71,8 +69,6 @@ class Samples(Protocol):
     def needs_balance(self) -> bool: ...
     @property
     def n_multiplications(self) -> float: ...
-    @property
-    def layout(self) -> str: ...
 
     def scores(self, coef: FloatArray) -> FloatArray:
         """``<w, phi(x_j)>`` of all samples."""
@@ -137,6 +133,3 @@ class Samples(Protocol):
 
     def nearest_definite(self) -> Samples:
         """Samples with a positive semi-definite kernel near their own."""
-
-    def make_tiny(self, X: FloatArray) -> Samples:
-        """A handful of samples of the same kind, for whoever wants to compile before it counts."""

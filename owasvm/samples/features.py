@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from owasvm.rounding import (
@@ -56,11 +55,6 @@ class FeatureSamples:
     @property
     def n_multiplications(self) -> float:
         return float(self._rows.n_entries) * min(self._rows.shape)
-
-    @property
-    def layout(self) -> str:
-        kind = "sparse" if is_sparse(self.features) else "dense"
-        return f"{kind}, single" if self._rows.features.dtype == np.float32 else kind
 
     @cached_property
     def norms(self) -> FloatArray:
@@ -166,7 +160,3 @@ class FeatureSamples:
 
     def nearest_definite(self) -> Samples:
         return self
-
-    def make_tiny(self, X: FloatArray) -> Samples:
-        tiny = X.astype(self._rows.features.dtype)
-        return FeatureSamples(sp.csr_matrix(tiny) if is_sparse(self.features) else tiny)

@@ -108,10 +108,6 @@ class KernelSamples(ABC):
         return self._shifts is not None
 
     @property
-    def layout(self) -> str:
-        return type(self).__name__
-
-    @property
     def n_multiplications(self) -> float:
         return float(self.n_samples) ** 3
 
@@ -261,9 +257,6 @@ class KernelSamples(ABC):
             definite=True,
             shifts=self._shifts,
         )
-
-    def make_tiny(self, X: FloatArray) -> Samples:
-        return GramSamples(X @ X.T, definite=True)
 
 
 class GramSamples(KernelSamples):

@@ -188,10 +188,6 @@ class OnDemandSamples(KernelSamples):
     def nearest_definite(self) -> Samples:
         return self
 
-    def make_tiny(self, X: FloatArray) -> Samples:
-        blocks = Kernel("rbf").blocks(X)
-        return GramSamples(X @ X.T) if blocks is None else OnDemandSamples(blocks, 1e-4)
-
 
 def make_on_demand(X: Any, kernel: Kernel, cache_size: float) -> Samples | None:
     """Samples on demand; None for kernels that need all values at once."""

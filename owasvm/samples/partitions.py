@@ -395,10 +395,6 @@ class PartitionSamples(FeatureSamples):
     def n_multiplications(self) -> float:
         return float(self._parts.shape[1]) ** 3
 
-    @property
-    def layout(self) -> str:
-        return "partitions"
-
     @cached_property
     def norms(self) -> FloatArray:
         return self._parts.measure(self._origin)
@@ -432,9 +428,6 @@ class PartitionSamples(FeatureSamples):
             f"{what} need all samples in memory, and X is a Dask collection of "
             f"{self.n_samples} samples; load it with X.compute()."
         )
-
-    def make_tiny(self, X: FloatArray) -> Samples:
-        return FeatureSamples(X)
 
 
 class PartitionOperator(PlainOperator):

@@ -21,7 +21,6 @@ from owasvm.certificate import judge
 from owasvm.problem import OWAProblem
 from owasvm.progress import Watch, Watcher, speaking
 from owasvm.solution import Solution, Status
-from owasvm.solvers._compilation import compile_for
 from owasvm.solvers._interrupts import Interrupted, Notes, noted_interrupts
 from owasvm.solvers.automatic import choose_solver
 from owasvm.solvers.contract import Callback, Settings, Solver
@@ -145,8 +144,6 @@ def solve(
     )
     shown = nullcontext() if watch is None else watch.show()
     with speaking(verbose), shown, _work_on(problem) as notes:
-        if time_limit is not None:
-            compile_for(problem, chosen)
         if problem.is_definite:
             solution = chosen.solve(problem, settings)
         else:

@@ -171,8 +171,6 @@ STRATEGIES = (
 SOLVER = Solver(
     solve,
     Options,
-    compiles=True,
-    tiny_options=lambda: Options(max_nodes=2),
     convex_losses=("*",),
     needs_gram=True,
 )

@@ -78,10 +78,6 @@ class Solver:
         Takes weights that never fall, and no others.
     takes_sample_weight : bool, default=True
         Takes sample weights.
-    compiles : bool, default=False
-        Runs compiled loops, which meet a tiny problem before a time limit starts to count.
-    tiny_options : callable, default=NoOptions
-        Options for that.
     losses : tuple of str, default=("hinge",)
         Losses that it takes whatever the weights.
     convex_losses : tuple of str, default=()
@@ -98,8 +94,6 @@ class Solver:
     options: type = NoOptions
     needs_convex: bool = False
     takes_sample_weight: bool = True
-    compiles: bool = False
-    tiny_options: Callable[[], Any] = NoOptions
     losses: tuple[str, ...] = ("hinge",)
     convex_losses: tuple[str, ...] = ()
     takes_partitions: bool = False

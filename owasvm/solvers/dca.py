@@ -75,8 +75,6 @@ def _run(search: Search) -> Status:
 SOLVER = Solver(
     solve,
     Options,
-    compiles=True,
-    tiny_options=lambda: Options(n_init=2),
     convex_losses=("*",),
     takes_partitions=True,
     takes_groups=True,

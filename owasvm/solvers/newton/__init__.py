@@ -158,7 +158,6 @@ def _describe(iterate: Iterate, rescue: Rescue, clock: Clock) -> dict[str, Any]:
 SOLVER = Solver(
     solve,
     needs_convex=True,
-    compiles=True,
     convex_losses=("*",),
     takes_partitions=True,
     takes_groups=True,
