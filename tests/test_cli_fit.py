@@ -630,7 +630,10 @@ def test_bad_file_without_target(name, words, capsys):
         (["--output", "no/such/folder/m.skops"], "does not exist; create it first"),
         (["--output", "/dev/null"], "not a file"),
         (["--output", "two.csv"], "it is read by this command as well"),
-        (["--outptu", "m"], "unrecognized arguments"),
+        (
+            ["--outptu", "m"],
+            "no option --outptu; did you mean --output? (see 'owasvm fit --help')",
+        ),
     ],
 )
 def test_bad_option(options, words, capsys):

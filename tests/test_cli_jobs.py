@@ -516,3 +516,63 @@ def test_packages_of_a_report(arguments, capsys, monkeypatch):
 def test_max_iter(capsys):
     _, err = run(capsys, *FIT, "--cv", 0, "--max-iter", 1)
     assert "stopped before its target" in err
+
+
+# ------------------------------------------------------------------------------- mistaken places
+
+
+def test_model_and_data_in_each_others_place(capsys):
+    run(capsys, *FIT, "--cv", 0)
+    for command in ("predict", "evaluate"):
+        assert "the model comes first" in refused(capsys, command, "test.csv", "m.skops")
+        err = refused(capsys, command, "m.skops", "m.skops")
+        assert "m.skops is a model file of owasvm, not data" in err
+    assert "is a model file of owasvm" in refused(capsys, "fit", "m.skops", *FIT[2:-1], "n.skops")
+
+
+def test_standard_input_and_output_as_a_dash(capsys):
+    run(capsys, *FIT, "--cv", 0)
+    by_name, _ = run(capsys, "predict", "m.skops", "test.csv", "--scores")
+    for output in ("-", "/dev/stdout"):
+        arguments = ["predict", "m.skops", "-", "--scores", "--output", output]
+        piped = subprocess.run(
+            [sys.executable, "-m", "owasvm.cli", *arguments],
+            input=Path("test.csv").read_bytes(),
+            capture_output=True,
+            check=True,
+            timeout=120,
+        )
+        assert piped.stdout.decode() == by_name
+
+
+@pytest.mark.parametrize("name", ["p.xlsx", "p.json"])
+def test_predictions_are_no_workbook(name, capsys):
+    run(capsys, *FIT, "--cv", 0)
+    err = refused(capsys, "predict", "m.skops", "test.csv", "--output", name)
+    assert "end the name in .csv or .parquet" in err
+
+
+@pytest.mark.parametrize("command", ["fit", "inspect"])
+def test_a_class_of_a_single_row(command, capsys):
+    """Fewer folds do not help: the remedy does not say so."""
+    table = frame()
+    table.loc[0, "kind"] = "rose"
+    table.to_csv("rare.csv", index=False)
+    output = "n.skops" if command == "fit" else "n.csv"
+    err = refused(capsys, command, "rare.csv", *FIT[2:-1], output)
+    assert "has 1 of 150 rows" in err and "add rows of it, or leave it out" in err
+    assert "lower --cv" not in err
+
+
+def test_rows_without_label_are_counted(capsys):
+    table = frame()
+    table.loc[[3, 5, 9], "kind"] = None
+    table.to_csv("gaps.csv", index=False)
+    err = refused(capsys, "fit", "gaps.csv", *FIT[2:])
+    assert "column 'kind', row 4 is empty, as are 2 more; every row needs a label" in err
+
+
+def test_a_name_that_is_there_twice(capsys):
+    Path("twice.csv").write_text("a,a,kind\n1,2,x\n2,1,y\n")
+    err = refused(capsys, "fit", "twice.csv", "--target", "kind", "--output", "n.skops")
+    assert "several columns called 'a'; give each its own name" in err

@@ -12,9 +12,10 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import owasvm
 from owasvm.cli._errors import UsageError, complain, one_line, show_warning
@@ -48,7 +49,17 @@ _INTERRUPTED = 130
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, those of a command with its own help."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        parsed, unknown = super().parse_known_args(args, namespace)
+        options = [text for text in unknown if text.startswith("--")]
+        if options and self._subparsers is None:
+            name = options[0].partition("=")[0]
+            near = get_close_matches(name, self._option_string_actions, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            self.error(f"there is no option {name}{hint}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         complain(f"{one_line(message)} (see '{self.prog} --help')")

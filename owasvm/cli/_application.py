@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from owasvm.cli._data import ReadingOptions, read_data
 from owasvm.cli._errors import UsageError, listing, note
 from owasvm.cli._matching import Matched, match
 from owasvm.cli._notes import Notes
-from owasvm.cli._sources import in_words, size
+from owasvm.cli._sources import data_path, in_words, size
 from owasvm.cli._svmlight import is_sparse
 from owasvm.persistence import MAX_BYTES as MAX_MODEL_BYTES
 
@@ -51,7 +52,12 @@ class Application:
 def add_application_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the model, the data, and how large the model may be."""
     parser.add_argument("model", metavar="MODEL", type=Path, help="model file of 'owasvm fit'")
-    parser.add_argument("data", metavar="DATA", type=Path, help="CSV, Parquet or svmlight file")
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        type=data_path,
+        help="CSV, Parquet or svmlight file, '-' for standard input",
+    )
     parser.add_argument(
         "--max-model-size",
         type=size,
@@ -70,6 +76,11 @@ def load_model(path: Path, max_bytes: int) -> tuple[Any, Notes]:
         raise UsageError(f"there is no model file {path}")
     if not path.is_file():
         raise UsageError(f"{path} is no file, hence no model file")
+    if not zipfile.is_zipfile(path):
+        raise UsageError(
+            f"{path} is no model file of 'owasvm fit'; the model comes first, then the data: "
+            "MODEL DATA"
+        )
     try:
         metadata = persistence.read_metadata(path, max_bytes=max_bytes).get("metadata")
         return persistence.load(path, max_bytes=max_bytes), Notes.of(metadata)

@@ -7,11 +7,13 @@ import codecs
 import io
 import lzma
 import re
+import zipfile
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from owasvm._archive import CARD
 from owasvm.cli._errors import UsageError, one_line
 from owasvm.cli._sources import MAX_DATA_BYTES, OPENERS, Source, in_words, size, source_of
 from owasvm.cli._svmlight import SvmlightData, read_svmlight
@@ -188,7 +190,20 @@ def _refuse_foreign(source: Source, start: bytes, encoding: str) -> None:
             f"{source.path} is a workbook; save its sheet as CSV in the spreadsheet program"
         )
     if start.startswith(b"PK\x03\x04"):
+        if _is_model(source):
+            raise UsageError(
+                f"{source.path} is a model file of owasvm, not data: CSV, Parquet or svmlight"
+            )
         raise UsageError(f"{source.path} is a zip archive; unpack it first: unzip {source.path}")
+
+
+def _is_model(source: Source) -> bool:
+    """Whether a zip archive is what 'owasvm fit' writes."""
+    try:
+        with source.raw() as stream, zipfile.ZipFile(stream) as archive:
+            return CARD in archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return False
 
 
 def _refuse_json(path: Path, sample: str) -> None:

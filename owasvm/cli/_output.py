@@ -16,6 +16,8 @@ from owasvm.files import replace_file
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Programs that go by the name of a file would not read the CSV in it.
+_OTHER_FORMATS = {".xlsx", ".xls", ".ods", ".json"}
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -25,6 +27,7 @@ def add_output_options(parser: argparse.ArgumentParser, what: str) -> None:
         "--output",
         metavar="FILE",
         default="-",
+        type=lambda name: "-" if name == "/dev/stdout" else name,
         help=f"where {what} go, '-' for standard output (default)",
     )
     parser.add_argument(
@@ -39,6 +42,11 @@ def check_output_options(arguments: argparse.Namespace, *inputs: Path) -> None:
     """Refuse an output that cannot be written, before any work is done for it."""
     if arguments.escape_formulas and is_parquet(arguments.output):
         raise UsageError("--escape-formulas is for CSV; cells of Parquet files hold no formulas")
+    if Path(arguments.output).suffix.lower() in _OTHER_FORMATS:
+        raise UsageError(
+            f"--output {arguments.output}: tables are written as CSV or Parquet; end the name in "
+            ".csv or .parquet"
+        )
     if arguments.output != "-":
         check_output(Path(arguments.output), *inputs)
 

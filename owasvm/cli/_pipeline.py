@@ -232,6 +232,9 @@ def calibrate(classifier: Any, labels: NDArray[Any]) -> Any:
 
     smallest = int(np.unique(labels, return_counts=True)[1].min())
     if smallest < 2:
-        raise UsageError("--proba needs two rows or more of every class")
+        raise UsageError(
+            "--proba needs two rows or more of every class; add rows, leave the class out, or do "
+            "without --proba"
+        )
     n_folds = min(_CALIBRATION_FOLDS, smallest)
     return CalibratedClassifierCV(classifier, cv=n_folds, ensemble=False)

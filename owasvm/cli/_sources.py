@@ -95,6 +95,11 @@ class _Limited(io.RawIOBase):
         super().close()
 
 
+def data_path(text: str) -> Path:
+    """The name of a data file out of the command line; '-' is standard input."""
+    return Path("/dev/stdin" if text == "-" else text)
+
+
 def source_of(path: Path, max_bytes: int) -> Source:
     """What a data file is read from.
 

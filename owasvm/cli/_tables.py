@@ -72,9 +72,11 @@ class TableData:
         series = self.frame[column]
         missing = series.isna().to_numpy()
         if missing.any():
+            n_more = int(missing.sum()) - 1
+            more = f", as are {n_more} more" if n_more else ""
             raise UsageError(
-                f"{self.path}: {_cell(column, missing)} is empty; every row needs a label: fill "
-                "it in, or leave the row out"
+                f"{self.path}: {_cell(column, missing)} is empty{more}; every row needs a label: "
+                "fill it in, or leave the row out"
             )
         return as_labels(series.to_numpy(), f"column {column!r} of {self.path}")
 
@@ -319,7 +321,8 @@ def _check_unique(path: Path, names: Iterable[str]) -> None:
     repeated = [name for name, count in Counter(names).items() if name and count > 1]
     if repeated:
         raise UsageError(
-            f"{path} has several columns called {listing(repeated)}{_hint_of_no_header(names)}"
+            f"{path} has several columns called {listing(repeated)}; give each its own "
+            f"name{_hint_of_no_header(names)}"
         )
 
 

@@ -20,6 +20,7 @@ from owasvm.cli._pipeline import (
     make_frame,
     make_scaler,
 )
+from owasvm.cli._sources import data_path
 from owasvm.cli._svmlight import SvmlightData, is_sparse
 from owasvm.cli._tables import TableData
 
@@ -50,7 +51,12 @@ class Training:
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what the data are."""
-    parser.add_argument("data", metavar="DATA", type=Path, help="CSV, Parquet or svmlight file")
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        type=data_path,
+        help="CSV, Parquet or svmlight file, '-' for standard input",
+    )
     parser.add_argument(
         "--target",
         metavar="COLUMN",
@@ -171,9 +177,11 @@ def check_classes(training: Training, arguments: argparse.Namespace, otherwise: 
         )
     smallest = int(counts.argmin())
     if counts[smallest] < arguments.cv:
+        # No number of folds fits a single row.
+        remedy = "lower --cv" if counts[smallest] > 1 else "add rows of it, or leave it out"
         raise UsageError(
             f"class {str(classes[smallest])!r} of {where} has {counts[smallest]} of "
-            f"{training.labels.size} rows, too few for {arguments.cv} folds; lower --cv{otherwise}"
+            f"{training.labels.size} rows, too few for {arguments.cv} folds; {remedy}{otherwise}"
         )
 
 
