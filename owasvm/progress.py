@@ -71,9 +71,10 @@ class ProgressRecord:
 
     def __str__(self) -> str:
         whose = f"{self.label}, " if self.label else ""
+        step = self.stage if self.stage == self.solver else f"{self.solver}, {self.stage}"
         about = "" if self.is_proven else "about "
         return (
-            f"{whose}{self.solver}, {self.stage} {self.n_iter}: objective {self.objective:.8g}, "
+            f"{whose}{step} {self.n_iter}: objective {self.objective:.8g}, "
             f"lower bound {about}{self.lower_bound:.8g}, gap {self.gap:.1e}, {self.time:.1f} s"
         )
 
@@ -94,6 +95,8 @@ class Watch:
         Whose problem it is.
     target : float or None, default=None
         The relative gap at which the solve ends, for estimates of the time left.
+    time_limit : float or None, default=None
+        Seconds after which it ends in any case.
 
     Attributes
     ----------
@@ -109,11 +112,13 @@ class Watch:
         callback: Watcher | None = None,
         label: str = "",
         target: float | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.records: list[ProgressRecord] = []
         self._solver = solver
         self._label = label
         self._target = target
+        self._time_limit = math.inf if time_limit is None else time_limit
         self._verbose = verbose
         self._callback = callback if callable(callback) else None
         self._stride = 1
@@ -192,7 +197,9 @@ class Watch:
         rate = math.log(half.gap / last.gap) / (last.time - half.time)
         left = math.log(last.gap / self._target) / rate - since
         # Far away it is a guess of nothing.
-        return left if 0.0 < left < 20.0 * last.time else None
+        if not 0.0 < left < 20.0 * last.time:
+            return None
+        return min(left, max(self._time_limit - last.time - since, 0.0))
 
     def _keep(self, record: ProgressRecord) -> None:
         self._n_reports += 1

@@ -64,6 +64,19 @@ def test_weights_that_ignore_a_class():
     assert not messages_of(lambda: apart.fit(shifted, rare))
 
 
+def test_equal_weights_cannot_be_less_steep():
+    rare = np.r_[np.zeros(12), np.ones(108)]
+    for classifier in (
+        LinearOWASVC(weights="uniform"),
+        OWASVC(weights="uniform", kernel="linear"),
+        LinearOWASVC(weights="superquantile", alpha=1.0),
+    ):
+        (message,) = messages_of(lambda classifier=classifier: classifier.fit(OVERLAPPING, rare))
+        assert "less steep" not in message
+        assert "Take features or a kernel" in message
+        assert "class_weight='balanced'" in message
+
+
 def test_classes_are_named_in_one_message():
     X, y = make_blobs([30, 30, 30], centers=[[-5, 0], [0, 0], [5, 0]], random_state=0)
     labels = np.array(["left", "middle", "right"])[y]

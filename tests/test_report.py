@@ -299,7 +299,7 @@ def test_a_run_that_shows_all_printed_values(tmp_path):
     assert (
         "this grid can show all of them, and 12 come out: 11 to the last digit, 1 of" in page.text
     )
-    assert "No cell differs that this grid can show." in page.text
+    assert "No accuracy or AUC differs that this grid can show." in page.text
     assert "†" not in page.text
     assert "°" not in page.text
 

@@ -2,6 +2,7 @@
 
 import logging
 import pickle
+import re
 import subprocess
 import sys
 import time
@@ -131,7 +132,7 @@ def test_verbose_writes_the_outcome_and_every_step(caplog):
     assert lines[0].startswith("class 0, newton: optimal, objective ")
     caplog.clear()
     OWASVC(verbose=2).fit(X3, Y3)
-    assert sum(line.startswith("class 1, newton, newton ") for line in caplog.messages) > 3
+    assert sum(line.startswith("class 1, newton ") for line in caplog.messages) > 3
     caplog.clear()
     OWASVC().fit(X, Y)
     assert not caplog.messages
@@ -173,6 +174,53 @@ def test_lines_estimate_the_time_left():
     for _ in range(3):
         watch.records.pop()
     assert describe(4.0).endswith("about 2 s left")
+
+
+def test_lines_name_solver_and_stage_once():
+    watch = Watch("newton", callback="record", label="class 0")
+    watch.report({"n_iter": 3, "objective": 1.0, "gap": 0.5, "time": 1.0, "stage": "newton"})
+    watch.report({"n_iter": 4, "objective": 1.0, "gap": 0.5, "time": 1.0, "stage": "rescue"})
+    assert str(watch.records[0]).startswith("class 0, newton 3: objective")
+    assert str(watch.records[1]).startswith("class 0, newton, rescue 4: objective")
+
+
+def test_time_left_is_within_the_limit():
+    watch = Watch("branch-and-bound", target=1e-6, time_limit=5.0)
+    for k in range(5):
+        watch.report({"n_iter": k, "objective": 1.0, "gap": 0.5**k, "time": float(k)})
+    assert watch._describe_last("starting")(4.0).endswith("about 1 s left")
+
+
+def _screen(written):
+    """The lines that a terminal shows in the end."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[\??[0-9;]*[a-zA-Z]|\r|\n|[^\x1b\r\n]+", written):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part.startswith("\x1b"):
+            row -= part == "\x1b[1A"
+            lines[row] = "" if part == "\x1b[2K" else lines[row]
+        elif part != "\r":
+            lines[row] += part
+    return [line for line in lines if line]
+
+
+def test_live_line_leaves_the_last_word(monkeypatch, capsys):
+    """The live line goes, the line about the result stays, by itself."""
+    pytest.importorskip("rich")
+    monkeypatch.setattr(progress, "_LIVE_INTERVAL", 0.01)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(logging.getLogger("owasvm"), "propagate", False)
+
+    def dawdle(_):
+        time.sleep(0.02)
+
+    OWASVC(verbose=1, callback=dawdle).fit(X, Y)
+    (line,) = _screen(capsys.readouterr().out)
+    assert line.startswith("newton: optimal, objective ")
 
 
 def test_very_long_histories_are_thinned():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
+
+from owasvm.cli._errors import note
 
 HELP = "list the solvers behind the paper's models"
 
@@ -34,4 +37,6 @@ def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     for line in lines:
         start = "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=False))
         sys.stdout.write(f"{start}  {line[3]}\n")
+    if find_spec("cvxpy") is None:
+        note("they work through cvxpy, which is not installed: pip install 'owasvm[models]'")
     return 0

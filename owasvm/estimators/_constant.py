@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm.costs import Costs
 from owasvm.problem import OWAProblem
 from owasvm.samples import Samples
 from owasvm.solution import Solution, Status
@@ -61,7 +62,8 @@ def warn_if_constant(
     proven = all(_is_proven(*pairs[k], target) for k in constant)
     what = "the optimum" if proven else "the best that was found"
     convex = all(problems[k].costs.convex for k in constant)
-    remedy = f"{_RISING if convex else _FALLING}, {_ANY}"
+    level = all(_are_equal(problems[k].costs) for k in constant)
+    remedy = f"Take {_ANY}" if level else f"{_RISING if convex else _FALLING}, {_ANY}"
     if not all(_is_proven(*pairs[k], _NOISE) for k in constant):
         C = problems[0].costs.C
         remedy = f"Take a larger C than {C:g}, or a smaller target. If that is not it: {remedy}"
@@ -79,6 +81,11 @@ _ANY = (
     "features or a kernel that tell the classes apart (a larger gamma of 'rbf'), or, where "
     "classes differ in size, class_weight='balanced' or ranks='class'."
 )
+
+
+def _are_equal(costs: Costs) -> bool:
+    """Whether no weight is larger than their mean: they cannot be less steep."""
+    return costs.largest_sum(1) * costs.n_samples <= costs.total * (1.0 + _NOISE)
 
 
 def _is_constant(problem: OWAProblem, solution: Solution, target: float) -> bool:

@@ -130,7 +130,14 @@ def solve(
     watch = None
     if verbose or watcher is not None:
         target = tol if problem.costs.convex else mip_gap
-        watch = Watch(name, verbose=verbose, callback=watcher, label=label, target=target)
+        watch = Watch(
+            name,
+            verbose=verbose,
+            callback=watcher,
+            label=label,
+            target=target,
+            time_limit=time_limit,
+        )
     settings = Settings(
         tol=tol,
         mip_gap=mip_gap,
@@ -143,12 +150,14 @@ def solve(
         options=chosen.read_options(name, options),
     )
     shown = nullcontext() if watch is None else watch.show()
-    with speaking(verbose), shown, _work_on(problem) as notes:
-        if problem.is_definite:
-            solution = chosen.solve(problem, settings)
-        else:
-            nearest = chosen.solve(problem.nearest_definite(), settings)
-            solution = _judge_anew(problem, nearest)
+    with speaking(verbose), _work_on(problem) as notes:
+        # A live line ends before the next line is written, or it would be written over.
+        with shown:
+            if problem.is_definite:
+                solution = chosen.solve(problem, settings)
+            else:
+                nearest = chosen.solve(problem.nearest_definite(), settings)
+                solution = _judge_anew(problem, nearest)
         if gives_up and solution.status is Status.NODE_LIMIT:
             solution = replace(solution, status=Status.LOCAL)
         if watch is not None:

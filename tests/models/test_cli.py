@@ -39,3 +39,9 @@ def test_version(capsys):
         main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"owasvm {owasvm.__version__}\n"
+
+
+def test_solvers_says_that_cvxpy_is_missing(monkeypatch, capsys):
+    monkeypatch.setattr("owasvm.cli.solvers.find_spec", lambda _: None)
+    assert main(["solvers"]) == 0
+    assert "cvxpy, which is not installed: pip install" in capsys.readouterr().err

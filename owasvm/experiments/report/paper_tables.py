@@ -215,7 +215,7 @@ def differences_table(run: Run) -> Table:
         ],
         rows=rows,
         n_row_headers=3,
-        empty="No cell differs that this grid can show.",
+        empty="No accuracy or AUC differs that this grid can show.",
     )
 
 
