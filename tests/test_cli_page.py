@@ -39,7 +39,7 @@ def test_page(tmp_path, monkeypatch):
                 exec(code, names)
             elif expected:
                 commands += 1
-                assert main(shlex.split(code)[1:]) == 0, code
+                assert main(shlex.split(code.replace("\\\n", " "))[1:]) == 0, code
         if expected:
             assert comparable(printed.getvalue()) == comparable(expected), code
     assert commands == 3
