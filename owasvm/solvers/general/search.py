@@ -138,7 +138,8 @@ class Search:
         return found.as_solution(
             found.decide_status(target, ended),
             solver,
-            n_iter=self.n_iter,
+            # What is proven at the root took the root.
+            n_iter=max(self.n_iter, 1),
             solve_time=self.clock.elapsed,
             details={
                 "minorant_bound": self.minorants.bound,
