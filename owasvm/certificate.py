@@ -432,7 +432,8 @@ class _Judging:
             chosen, bound = self._judge_convex(given, guess, weight, coef, careful)
             if relative_gap(chosen.value, bound[0]) <= intercept_within:
                 best = self._best_intercept(chosen.found.scores, chosen.intercept)
-                chosen = self.choose(chosen.found, chosen.coef, best)
+                if best != chosen.intercept:
+                    chosen = self.choose(chosen.found, chosen.coef, best)
             return self._certify(chosen, bound, final)
         at_given = samples.evaluate(y * given, careful=careful)
         bound = self._bound_near(given, at_given, guess, careful)[1]

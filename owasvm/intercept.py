@@ -219,6 +219,7 @@ class _Search:
         self.flat = flat
         self._resolution = _resolution_of(scores)
         self._is_smooth = scores.size >= _MANY_SAMPLES
+        self._last: tuple[float, tuple[float, float, float]] | None = None
         self._value_resolution = _SMOOTH_RESOLUTION if self._is_smooth else _VALUE_RESOLUTION
 
     def look_aside(self, where: float, side: float) -> tuple[float, float]:
@@ -228,7 +229,10 @@ class _Search:
 
     def _slopes(self, where: float) -> tuple[float, float, float]:
         """Value of h, its derivatives to the left and to the right."""
-        return self._loss.slopes(self._scores, self._y, where, self._resolution)
+        if self._last is None or self._last[0] != where:
+            found = self._loss.slopes(self._scores, self._y, where, self._resolution)
+            self._last = where, found
+        return self._last[1]
 
     def is_flat(self, where: float, side: float) -> bool:
         """Whether h is constant on one side of a point."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from owasvm.certificate import Certificate, judge
 from owasvm.losses import RankedLoss
 from owasvm.problem import OWAProblem
@@ -43,6 +45,8 @@ def carry_over(
     factor = _find_factor(problem, known, loss.mean_cost, tuning.on_margin)
     if factor is None:
         return None
+    # Where nothing deviates the middle of the best intercepts is multiplied like all else.
+    moves = known.deviations is not None and known.deviations.max() > tuning.on_margin
     weight = None
     if problem.samples.keeps_weight and known.coef is not None:
         weight = factor * known.coef
@@ -51,7 +55,7 @@ def carry_over(
         factor * known.dual,
         factor * known.intercept,
         weight=weight,
-        intercept_within=tuning.worth_a_search * tol,
+        intercept_within=tuning.worth_a_search * tol if moves else -np.inf,
         tol=tol,
         final=False,
         loss=loss,

@@ -406,6 +406,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
     operator, tuning = task.operator, task.tuning
     inner = _Inner(task)
     last_gap = np.inf
+    known_at, loss = -1, 0.0
     first = iterate.n_iter == 0 and not iterate.w.scores.any()
     while True:
         inner.begin(iterate)
@@ -418,8 +419,11 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             if operator.foresees and not first:
                 operator.foresee(_active_set(task, iterate, inner.point, imbalance))
             residual, squared = operator.residual(target, iterate.w)
-            loss = task.loss.value(inner.slack)
-            iterate.objective = 0.5 * operator.inner(iterate.w, iterate.w) + loss
+            if known_at != iterate.n_iter:
+                # Else the multiplier has moved, and nothing but that.
+                loss = task.loss.value(inner.slack)
+                iterate.objective = 0.5 * operator.inner(iterate.w, iterate.w) + loss
+                known_at = iterate.n_iter
             conjugate = task.loss.conjugate_at(inner.point)
             product, movement = inner.measure(iterate.penalty)
             iterate.gap = 0.5 * squared + loss + conjugate - product
@@ -453,6 +457,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
         if steps == 0:
             # A move of the multiplier alone counts too, or a caller's limit might never be met.
             iterate.n_iter += 1
+            known_at = iterate.n_iter
         iterate.dual = inner.point.dual.copy()
         growth = _choose_growth(tuning, steps, iterate.gap / max(last_gap, 1e-300))
         if stuck or iterate.gap <= ROUNDING * max(1.0, iterate.objective):

@@ -147,19 +147,20 @@ class StoppingRule:
         self._judged_at = iterate.penalty
         self.is_limited = False
         known_gap = np.inf if self._best is None else self._best.gap
-        gap, best = self._consider(self._task.dual_of(iterate.w), iterate)
+        gap, best = self._consider(self._find_dual(iterate), iterate)
         polishing = self._satisfied_at is not None
         share = self._task.tuning.converged_share
         converged = estimate <= share * self._tol or iterate.is_final
         if converged and (polishing or gap > self._tol):
             # alpha(w, b) is the better point where w says little about it, as when w = 0, and
             # where the coefficients have gathered the rounding of many steps.
-            other, best = self._consider(iterate.dual, iterate)
+            dual = project_balanced(self._task, iterate.dual)
+            other, best = self._consider(dual, iterate)
             gap = min(gap, other)
             if gap > self._tol:
                 # No single point proves itself: w as it is, and the bound of alpha.
                 classifier = self._task.dual_of(iterate.w)
-                other, best = self._consider(iterate.dual, iterate, classifier)
+                other, best = self._consider(dual, iterate, classifier)
                 gap = min(gap, other)
         if gap <= self._tol:
             self._satisfied_at = iterate.n_iter
@@ -174,6 +175,27 @@ class StoppingRule:
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
             self._n_idle = self._n_idle + 1 if idle else 0
 
+    def _find_dual(self, iterate: Iterate) -> FloatArray:
+        """A dual point next to the coefficients of w.
+
+        Early on they leave the dual set here and there; the nearest point of it then lacks as
+        much elsewhere, and the bound with it. Coefficients that are first raised in proportion to
+        the deviations fill up what the costs allow: a step of the multiplier, as short as will do.
+        """
+        task = self._task
+        coef = task.dual_of(iterate.w)
+        nearest = project_balanced(task, coef)
+        missing = float(np.abs(nearest - coef).mean())
+        if self._problem.loss != "hinge" or missing <= _BALANCED * float(nearest.mean()):
+            return nearest
+        raised = np.maximum(iterate.slack, 0.0)
+        raised *= task.tuning.fill_up * missing
+        if task.loss.mass is not None:
+            raised *= task.loss.mass / task.loss.mass.mean()
+        raised += coef
+        raised[coef <= 0.0] = 0.0
+        return project_balanced(task, raised)
+
     def _plan_polish(self, best: Certificate, n_iter: int) -> None:
         """Decide how much further to go."""
         charged = best.rounding / max(1.0, abs(best.objective))
@@ -186,17 +208,14 @@ class StoppingRule:
 
     def _consider(
         self,
-        guess: FloatArray,
+        dual: FloatArray,
         iterate: Iterate,
         classifier: FloatArray | None = None,
         *,
         final: bool = False,
     ) -> tuple[float, Certificate]:
-        """Gap proven by the dual point next to `guess`, and the best certificate until now."""
+        """Gap proven by a dual point, and the best certificate until now."""
         task, keeps_weight = self._task, self._problem.samples.keeps_weight
-        dual = project_balanced(task, guess)
-        # With many samples there is no room for numbers that are not needed any more.
-        del guess
         certificate = judge(
             self._problem,
             dual,
@@ -248,7 +267,8 @@ class StoppingRule:
 
     def _consider_all(self, iterate: Iterate, *, final: bool) -> Certificate:
         """All that an iterate can be judged by."""
+        self._consider(self._find_dual(iterate), iterate, final=final)
+        dual = project_balanced(self._task, iterate.dual)
+        self._consider(dual, iterate, final=final)
         classifier = self._task.dual_of(iterate.w)
-        self._consider(classifier, iterate, final=final)
-        self._consider(iterate.dual, iterate, final=final)
-        return self._consider(iterate.dual, iterate, classifier, final=final)[1]
+        return self._consider(dual, iterate, classifier, final=final)[1]
