@@ -71,21 +71,25 @@ def gram_block(
     `means` are the centring terms m of the kernel, zero for a kernel that is taken as it is.
     """
     size = active.size
-    matrix = np.empty((size, size))
-    _take_gram_block(gram, means, root, active, matrix)
-    if offsets.size > 2:
-        centre_rows(matrix, tie, offsets, shrink)
-        matrix = np.ascontiguousarray(matrix.T)
-        centre_rows(matrix, tie, offsets, shrink)
-    matrix.ravel()[:: size + 1] += ridge
+    matrix, total = np.empty((size, size)), np.empty(size)
+    _write_gram_block(gram, means, root, tie, active, offsets, shrink, ridge, matrix, total)
     return matrix
 
 
 @njit(cache=True)
-def _take_gram_block(
-    gram: FloatArray, means: FloatArray, root: FloatArray, active: IntArray, matrix: FloatArray
+def _write_gram_block(
+    gram: FloatArray,
+    means: FloatArray,
+    root: FloatArray,
+    tie: FloatArray,
+    active: IntArray,
+    offsets: IntArray,
+    shrink: FloatArray,
+    ridge: float,
+    matrix: FloatArray,
+    total: FloatArray,
 ) -> None:
-    """Overwrites `matrix`: ``D Q_AA D``."""
+    """Overwrites `matrix`, and `total`, as long as a row."""
     for i in range(active.size):
         p = active[i]
         for j in range(i + 1):
@@ -93,6 +97,28 @@ def _take_gram_block(
             value = root[i] * (gram[p, q] - means[p] - means[q]) * root[j]
             matrix[i, j] = value
             matrix[j, i] = value
+    if offsets.size > 2:
+        centre_columns(matrix, tie, offsets, shrink, total)
+        for i in range(active.size):
+            for j in range(i):
+                value = matrix[i, j]
+                matrix[i, j] = matrix[j, i]
+                matrix[j, i] = value
+        centre_columns(matrix, tie, offsets, shrink, total)
+    for i in range(active.size):
+        matrix[i, i] += ridge
+
+
+@njit(cache=True)
+def list_nonzero(vector: FloatArray, index: IntArray, values: FloatArray) -> int:
+    """Overwrites `index` and `values`: where `vector` is not 0, and what it is; their number."""
+    size = 0
+    for i in range(vector.size):
+        if vector[i] != 0.0:
+            index[size] = i
+            values[size] = vector[i]
+            size += 1
+    return size
 
 
 def add_gram_rows(

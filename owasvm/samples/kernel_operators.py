@@ -14,6 +14,7 @@ from owasvm.samples._newton_kernels import (
     centre_rows,
     gram_block,
     lift_gram,
+    list_nonzero,
     projected_conjugate_gradients,
 )
 from owasvm.samples.operators import (
@@ -136,15 +137,16 @@ class GramOperator(KernelOperator):
         super().__init__(_Matrix(self.gram), centred=centred)
 
     def vector(self, coef: FloatArray) -> Vector:
-        support = coef.nonzero()[0]
-        if 2 * support.size > self.n_samples:
+        support, values = np.empty(coef.size, dtype=np.int64), np.empty(coef.size)
+        size = list_nonzero(coef, support, values)
+        if 2 * size > self.n_samples:
             # Reads one triangle only, which takes half the time.
             scores = dsymv(1.0, self.gram.T, coef, lower=1)
             scores -= float(self.means @ coef)
             scores -= float(coef.sum()) * self.means
             return Vector(coef, scores)
         scores = np.zeros(self.n_samples)
-        add_gram_rows(self.gram, self.means, support, coef[support], scores)
+        add_gram_rows(self.gram, self.means, support[:size], values[:size], scores)
         return Vector(coef, scores)
 
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:

@@ -103,6 +103,10 @@ class ConvexTask:
         """Coefficients of the w that the gradient asks for at `dual`."""
         return self.y * (dual if self.linear is None else dual - self.linear)
 
+    def imbalance(self, dual: FloatArray) -> float:
+        """Sum of the coefficients that the gradient asks for at `dual`."""
+        return float(self.y @ (dual if self.linear is None else dual - self.linear))
+
     def dual_of(self, w: Vector) -> FloatArray:
         """The dual point that asks for w, as far as its coefficients tell."""
         dual = self.y * w.coef
@@ -415,7 +419,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
         while True:
             dual = inner.point.dual
             target = task.target(dual)
-            imbalance = float(target.sum()) if task.fixed_intercept is None else 0.0
+            imbalance = task.imbalance(dual) if task.fixed_intercept is None else 0.0
             if operator.foresees and not first:
                 operator.foresee(_active_set(task, iterate, inner.point, imbalance))
             residual, squared = operator.residual(target, iterate.w)
@@ -496,8 +500,7 @@ def _bound_hidden_gain(task: ConvexTask, iterate: Iterate) -> float:
     """What a free intercept could still gain, within a unit or its own size."""
     if task.fixed_intercept is not None:
         return 0.0
-    imbalance = abs(float(task.target(iterate.dual).sum()))
-    return imbalance * max(1.0, abs(iterate.intercept))
+    return abs(task.imbalance(iterate.dual)) * max(1.0, abs(iterate.intercept))
 
 
 def _snapshot(iterate: Iterate) -> Iterate:

@@ -56,7 +56,7 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
         np.add(shifted, density, out=shifted)
         shifted[left_out] = 0.0
         task.loss.project(shifted, point)
-        return -float(task.target(point.dual).sum())
+        return -task.imbalance(point.dual)
 
     first = surplus(0.0)
     bracket = make_bracket(0.0, first, 0.0, first)
