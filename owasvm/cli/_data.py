@@ -7,17 +7,16 @@ import codecs
 import io
 import lzma
 import re
-import zipfile
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from owasvm._archive import CARD
 from owasvm.cli._errors import UsageError, one_line
 from owasvm.cli._sources import MAX_DATA_BYTES, OPENERS, Source, in_words, size, source_of
 from owasvm.cli._svmlight import SvmlightData, read_svmlight
 from owasvm.cli._tables import TableData, read_csv, read_parquet, separator_of
+from owasvm.persistence import read_metadata
 
 FORMATS = ("csv", "parquet", "svmlight")
 
@@ -200,10 +199,10 @@ def _refuse_foreign(source: Source, start: bytes, encoding: str) -> None:
 def _is_model(source: Source) -> bool:
     """Whether a zip archive is what 'owasvm fit' writes."""
     try:
-        with source.raw() as stream, zipfile.ZipFile(stream) as archive:
-            return CARD in archive.namelist()
-    except (zipfile.BadZipFile, OSError):
+        read_metadata(source.path)
+    except (ValueError, OSError):
         return False
+    return True
 
 
 def _refuse_json(path: Path, sample: str) -> None:
