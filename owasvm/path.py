@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,8 @@ class OWAPath:
 
     alphas: FloatArray
     Cs: FloatArray
-    solutions: tuple[tuple[Solution, ...], ...]
+    # All arrays of all solutions would fill screens.
+    solutions: tuple[tuple[Solution, ...], ...] = field(repr=False)
     classes: NDArray[Any]
 
     def _collect(self, name: str) -> FloatArray:

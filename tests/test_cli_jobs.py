@@ -572,6 +572,11 @@ def test_rows_without_label_are_counted(capsys):
     assert "column 'kind', row 4 is empty, as are 2 more; every row needs a label" in err
 
 
+def test_too_many_arguments(capsys):
+    err = refused(capsys, *FIT, "test.csv")
+    assert "there is no use for 'test.csv' (see 'owasvm fit --help')" in err
+
+
 def test_a_name_that_is_there_twice(capsys):
     Path("twice.csv").write_text("a,a,kind\n1,2,x\n2,1,y\n")
     err = refused(capsys, "fit", "twice.csv", "--target", "kind", "--output", "n.skops")

@@ -105,3 +105,11 @@ def test_nothing_is_carried_over_to_other_weights():
     np.testing.assert_allclose(
         path.solutions[1][0].deviations, alone.solutions[0][0].deviations, atol=1e-3
     )
+
+
+def test_representation_is_short():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    path = fit_path(X, np.arange(20) % 2, Cs=[1.0, 10.0])
+    assert (
+        repr(path) == "OWAPath(alphas=array([0.6]), Cs=array([ 1., 10.]), classes=array([0, 1]))"
+    )

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 import owasvm
-from owasvm.cli._errors import UsageError, complain, one_line, show_warning
+from owasvm.cli._errors import UsageError, complain, listing, one_line, show_warning
 from owasvm.datasets import DatasetError
 from owasvm.extras import MissingExtraError
 from owasvm.persistence import ModelFileError
@@ -53,9 +53,11 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         parsed, unknown = super().parse_known_args(args, namespace)
-        options = [text for text in unknown if text.startswith("--")]
-        if options and self._subparsers is None:
-            name = options[0].partition("=")[0]
+        if unknown and self._subparsers is None:
+            name = next((text for text in unknown if text.startswith("-")), None)
+            if name is None:
+                self.error(f"there is no use for {listing(unknown)}")
+            name = name.partition("=")[0]
             near = get_close_matches(name, self._option_string_actions, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             self.error(f"there is no option {name}{hint}")

@@ -16,7 +16,7 @@ from owasvm.cli._errors import UsageError, one_line
 from owasvm.cli._sources import MAX_DATA_BYTES, OPENERS, Source, in_words, size, source_of
 from owasvm.cli._svmlight import SvmlightData, read_svmlight
 from owasvm.cli._tables import TableData, read_csv, read_parquet, separator_of
-from owasvm.persistence import read_metadata
+from owasvm.persistence import ModelFileError, read_metadata
 
 FORMATS = ("csv", "parquet", "svmlight")
 
@@ -198,9 +198,11 @@ def _refuse_foreign(source: Source, start: bytes, encoding: str) -> None:
 
 def _is_model(source: Source) -> bool:
     """Whether a zip archive is what 'owasvm fit' writes."""
+    if source.piped is not None:
+        return False
     try:
         read_metadata(source.path)
-    except (ValueError, OSError):
+    except ModelFileError:
         return False
     return True
 
