@@ -213,14 +213,17 @@ def test_callback_sees_the_search_and_can_stop_it(searched_problem):
 
 
 def test_default_tries_a_proof_where_one_is_in_reach():
-    def choose(n_samples, family, alpha, options=None):
+    def choose(n_samples, family, alpha, options=None, sample_weight=None):
         X, y = noisy_data(n_samples)
-        problem = OWAProblem(y, RankCosts(n_samples, family, alpha), features=X)
-        return choose_solver(problem, options)
+        costs = RankCosts(n_samples, family, alpha, sample_weight=sample_weight)
+        return choose_solver(OWAProblem(y, costs, features=X), options)
 
     assert choose(900, "basic", 0.6)[0] == "newton"
     assert choose(20, "trimmed", 0.2) == ("branch-and-bound", {"max_nodes": 1000})
     assert choose(60, "trimmed", 0.2)[0] == "dca"
+    assert choose(10, "olympic", 0.5) == ("branch-and-bound", {"max_nodes": 1000})
+    # Nodes take longer, and prove less.
+    assert choose(10, "olympic", 0.5, sample_weight=np.arange(1.0, 11.0))[0] == "dca"
     assert choose(60, "quadratic", 0.8) == ("branch-and-bound", {"max_nodes": 1000})
     assert choose(200, "quadratic", 0.8) == ("branch-and-bound", {"max_nodes": 100})
     assert choose(900, "quadratic", 0.8)[0] == "dca"

@@ -13,6 +13,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_moons
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from owasvm import OWASVC, LinearOWASVC, progress
 from owasvm._jit import njit, seconds_compiling
@@ -297,6 +300,15 @@ class TestConvergenceDisplay:
         assert low <= clf.lower_bound_ <= clf.objective_ <= high
         assert display.ax_gap_.get_yscale() == "log"
         assert display.ax_.get_title() == "newton"
+
+    def test_looks_into_pipelines(self):
+        from owasvm.inspection import ConvergenceDisplay
+
+        model = make_pipeline(StandardScaler(), LinearOWASVC(callback="record")).fit(X, Y)
+        display = ConvergenceDisplay.from_estimator(model)
+        assert display.objective[-1] == model[-1].objective_
+        with pytest.raises(TypeError, match="SVC has no solution_"):
+            ConvergenceDisplay.from_estimator(SVC().fit(X, Y))
 
     def test_draws_branch_and_bound_into_given_axes(self):
         from matplotlib import pyplot

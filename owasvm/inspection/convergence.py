@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from owasvm.extras import require
+from owasvm.inspection._style import colour, find_classifier
 from owasvm.progress import ProgressRecord
 
 __all__ = ["ConvergenceDisplay"]
 
 FloatArray = NDArray[np.float64]
 
-# Okabe and Ito: told apart by all eyes, and by their dashes in print.
-_BLUE, _VERMILION, _GREEN = "#0072B2", "#D55E00", "#009E73"
+_OBJECTIVE, _BOUND, _GAP = (colour(number) for number in range(3))
 # Where a gap of 0 is drawn.
 _LEAST_GAP = 1e-16
 
@@ -81,8 +80,9 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        estimator : OWASVC or LinearOWASVC
-            Fitted with ``callback="record"``, a callback of your own, or ``verbose=1``.
+        estimator : estimator
+            An OWASVC or LinearOWASVC, a pipeline that ends in one or a search over one, fitted
+            with ``callback="record"``, a callback of your own, or ``verbose=1``.
         class_index : int or None, default=None
             Which class, where there are more than two; None takes the one that took longest.
         ax : matplotlib Axes or None, default=None
@@ -92,14 +92,14 @@ class ConvergenceDisplay:
         -------
         display : ConvergenceDisplay
         """
-        check_is_fitted(estimator)
-        solutions = estimator.solution_
+        classifier = find_classifier(estimator, "solution_")
+        solutions = classifier.solution_
         if not isinstance(solutions, list):
             solutions = [solutions]
         histories = [solution.history for solution in solutions]
         if not all(histories):
             raise ValueError(
-                f"{type(estimator).__name__} kept no record of its fit: fit it with "
+                f"{type(classifier).__name__} kept no record of its fit: fit it with "
                 "callback='record'."
             )
         if class_index is None:
@@ -153,16 +153,16 @@ class ConvergenceDisplay:
             _, ax = pyplot.subplots(figsize=(6.4, 4.8), layout="constrained")
         ax_gap = _split(ax)
         best = np.minimum.accumulate(self.objective)
-        ax.step(self.time, best, where="post", color=_BLUE, label="objective")
+        ax.step(self.time, best, where="post", color=_OBJECTIVE, label="objective")
         bound = np.where(np.isfinite(self.lower_bound), self.lower_bound, np.nan)
         proven = np.where(self.is_proven, bound, np.nan)
         if not self.is_proven.all():
-            ax.plot(self.time, bound, color=_VERMILION, linestyle=":", label="bound, estimated")
+            ax.plot(self.time, bound, color=_BOUND, linestyle=":", label="bound, estimated")
         ax.step(
             self.time,
             proven,
             where="post",
-            color=_VERMILION,
+            color=_BOUND,
             marker="o",
             markersize=3,
             label="bound, proven",
@@ -179,11 +179,11 @@ class ConvergenceDisplay:
         ax.tick_params(labelbottom=False)
         ax.legend(loc="best", fontsize="small")
         gap = np.maximum(self.gap, _LEAST_GAP)
-        ax_gap.plot(self.time, gap, color=_GREEN, linestyle=":")
+        ax_gap.plot(self.time, gap, color=_GAP, linestyle=":")
         ax_gap.plot(
             self.time,
             np.where(self.is_proven, gap, np.nan),
-            color=_GREEN,
+            color=_GAP,
             marker="o",
             markersize=3,
         )
