@@ -290,9 +290,9 @@ class _Search:
             bound = low.value + low.slope * (crossing - low.where)
             best = low if low.value <= high.value else high
             if best.value - bound <= self._value_resolution * abs(best.value):
-                if self._is_smooth and width <= _NARROW * max(1.0, abs(low.where)):
-                    break
-                return best, best, 0
+                # The middle of both ends would do only where the graph is as low at both.
+                is_narrow = self._is_smooth and width <= _NARROW * max(1.0, abs(low.where))
+                return best, best, int(is_narrow)
             kinks = kinks[(kinks > low.where) & (kinks < high.where)]
             where = low.where + 0.5 * width
             if self._is_smooth and evaluation % 3 < 2:

@@ -120,7 +120,8 @@ def save(
     if refused:
         raise ModelFileError(
             f"The model cannot be saved, because its file could not be loaded again without "
-            f"running foreign code: it holds {', '.join(refused)}. Use named weights and kernels."
+            f"running foreign code: it holds {', '.join(refused)}. Use named weights and kernels, "
+            "and no callback of your own."
         )
     with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as members:
         members.writestr(CARD, json.dumps(card, indent=2))

@@ -134,6 +134,27 @@ def test_far_and_wide_scores(loss, shift, spread):
     assert value <= values.min() * (1 + 1e-12) + 100.0 * slope * resolution
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("family", ["basic", "superquantile"])
+def test_many_samples_against_halving(loss, family):
+    rng = np.random.default_rng(3)
+    for scale in (1e-9, 1.0, 1e6):
+        scores = scale * rng.normal(size=1100)
+        y = np.where(rng.random(1100) < 0.3, 1.0, -1.0)
+        costs = RankCosts(1100, family, 0.6)
+        ranked = LOSSES[loss](costs)
+
+        def value(b, scores=scores, y=y, ranked=ranked):
+            return ranked.value(1.0 - y * (scores + b))
+
+        low, high = -2.0 - 5.0 * scale, 2.0 + 5.0 * scale
+        for _ in range(200):
+            left, right = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (low, right) if value(left) <= value(right) else (left, high)
+        found = value(best_intercept(scores, y, costs, 0.0, loss=ranked))
+        assert found <= value(low) * (1.0 + 2e-13)
+
+
 def test_two_clouds_by_hand():
     y = np.array([-1.0, -1.0, 1.0, 1.0])
     scores = np.array([-3.0, -2.0, 2.0, 4.0])

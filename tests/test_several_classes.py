@@ -32,6 +32,17 @@ def test_classes_at_the_same_time_give_the_same_model(model, iris):
     assert two.status_.tolist() == ["optimal"] * 3
 
 
+def test_draws_do_not_depend_on_the_number_of_jobs(iris):
+    X, y = iris
+    values = [
+        OWASVC(weights="trimmed", alpha=0.1, random_state=np.random.RandomState(0), n_jobs=n_jobs)
+        .fit(X[::2], y[::2])
+        .decision_function(X)
+        for n_jobs in (None, 2)
+    ]
+    np.testing.assert_array_equal(*values)
+
+
 def test_warm_starts_at_the_same_time(iris):
     X, y = iris
     model = OWASVC(n_jobs=2, warm_start=True).fit(X, y)

@@ -177,6 +177,9 @@ class ExactOWAClassifier(BaseOWAClassifier):
         # A callback is called in this process.
         if len(problems) == 1 or callable(self.callback) or effective_n_jobs(self.n_jobs) == 1:
             return False
+        # What one class draws from a generator changes what the next one draws.
+        if isinstance(self.random_state, np.random.RandomState):
+            return False
         # Samples on a device, or spread over machines, cannot be handed to other processes.
         is_elsewhere = getattr(problems[0].samples, "is_partitioned", False)
         return not is_elsewhere and getattr(self, "device", "cpu") == "cpu"
