@@ -80,6 +80,8 @@ class Tuning:
     # per unit of deviation (steps of the 2,250 fits of a search, ionosphere: none 19,980, 10 times
     # 18,979, 100 times 18,484).
     fill_up: float = 100.0
+    # Such a point has to prove this share of the tolerance.
+    raised_share: float = 0.1
     # An estimated gap of this share of the tolerance should have been proven by now (0, 0 %).
     converged_share: float = 0.01
     # Up to so many samples problems are solved on to rounding level: most often a handful of
