@@ -147,8 +147,13 @@ class StoppingRule:
         self._judged_at = iterate.penalty
         self.is_limited = False
         known_gap = np.inf if self._best is None else self._best.gap
-        dual, is_raised = self._find_dual(iterate)
-        gap, best = self._consider(dual, iterate)
+        nearest = project_balanced(self._task, self._task.dual_of(iterate.w))
+        gap, best = self._consider(nearest, iterate)
+        if gap > self._task.tuning.worth_raising * self._tol and self._problem.loss == "hinge":
+            raised, proven = self._consider(self._raise(nearest, iterate), iterate)
+            # Decisions hang on more digits than objectives where w is small, as at such points.
+            if raised <= self._task.tuning.raised_share * self._tol:
+                gap, best = raised, proven
         polishing = self._satisfied_at is not None
         share = self._task.tuning.converged_share
         converged = estimate <= share * self._tol or iterate.is_final
@@ -163,9 +168,7 @@ class StoppingRule:
                 classifier = self._task.dual_of(iterate.w)
                 other, best = self._consider(dual, iterate, classifier)
                 gap = min(gap, other)
-        # Decisions hang on more digits than objectives where w is small, as at such points.
-        wanted = self._task.tuning.raised_share if is_raised and not self.is_limited else 1.0
-        if gap <= wanted * self._tol:
+        if gap <= self._tol:
             self._satisfied_at = iterate.n_iter
             self._plan_polish(best, iterate.n_iter)
         else:
@@ -178,8 +181,8 @@ class StoppingRule:
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
             self._n_idle = self._n_idle + 1 if idle else 0
 
-    def _find_dual(self, iterate: Iterate) -> tuple[FloatArray, bool]:
-        """A dual point next to the coefficients of w, and whether they had to be raised for it.
+    def _raise(self, nearest: FloatArray, iterate: Iterate) -> FloatArray:
+        """Another dual point next to the coefficients of w than the `nearest`.
 
         Early on they leave the dual set here and there; the nearest point of it then lacks as
         much elsewhere, and the bound with it. Coefficients that are first raised in proportion to
@@ -187,17 +190,14 @@ class StoppingRule:
         """
         task = self._task
         coef = task.dual_of(iterate.w)
-        nearest = project_balanced(task, coef)
         missing = float(np.abs(nearest - coef).mean())
-        if self._problem.loss != "hinge" or missing <= _BALANCED * float(nearest.mean()):
-            return nearest, False
         raised = np.maximum(iterate.slack, 0.0)
         raised *= task.tuning.fill_up * missing
         if task.loss.mass is not None:
             raised *= task.loss.mass / task.loss.mass.mean()
         raised += coef
         raised[coef <= 0.0] = 0.0
-        return project_balanced(task, raised), True
+        return project_balanced(task, raised)
 
     def _plan_polish(self, best: Certificate, n_iter: int) -> None:
         """Decide how much further to go."""
@@ -270,8 +270,8 @@ class StoppingRule:
 
     def _consider_all(self, iterate: Iterate, *, final: bool) -> Certificate:
         """All that an iterate can be judged by."""
-        self._consider(self._find_dual(iterate)[0], iterate, final=final)
+        classifier = self._task.dual_of(iterate.w)
+        self._consider(project_balanced(self._task, classifier), iterate, final=final)
         dual = project_balanced(self._task, iterate.dual)
         self._consider(dual, iterate, final=final)
-        classifier = self._task.dual_of(iterate.w)
         return self._consider(dual, iterate, classifier, final=final)[1]

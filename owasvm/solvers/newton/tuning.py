@@ -76,11 +76,11 @@ class Tuning:
     # The exact intercept is searched for once the gap without it is so many times the tolerance:
     # a search costs as much as a step, and gains less than that (0, 0 %).
     worth_a_search: float = 3.0
-    # Coefficients are raised by so many times what the nearest dual point is off by on average,
-    # per unit of deviation (steps of the 2,250 fits of a search, ionosphere: none 19,980, 10 times
-    # 18,979, 100 times 18,484).
+    # Where a dual point lacks so many times the tolerance, coefficients are raised so many times
+    # what it is off by on average, per unit of deviation, and have to prove this share then
+    # of the tolerance.
+    worth_raising: float = 10.0
     fill_up: float = 100.0
-    # Such a point has to prove this share of the tolerance.
     raised_share: float = 0.1
     # An estimated gap of this share of the tolerance should have been proven by now (0, 0 %).
     converged_share: float = 0.01
