@@ -154,6 +154,8 @@ class StoppingRule:
             # Decisions hang on more digits than objectives where w is small, as at such points.
             if raised <= self._task.tuning.raised_share * self._tol:
                 gap, best = raised, proven
+        # With many samples there is no room for numbers that are not needed any more.
+        del nearest
         polishing = self._satisfied_at is not None
         share = self._task.tuning.converged_share
         converged = estimate <= share * self._tol or iterate.is_final
