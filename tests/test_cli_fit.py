@@ -24,6 +24,7 @@ from owasvm.cli._tables import guess_separator
 from owasvm.kernels import KERNELS
 from owasvm.solvers import SOLVERS
 from owasvm.weights import FAMILIES
+from tests.commands import refused, run
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -47,33 +48,6 @@ def folder(tmp_path, monkeypatch):
     frame().to_csv("two.csv", index=False)
     frame(3).to_csv("three.csv", index=False)
     return tmp_path
-
-
-def run(capsys, *arguments):
-    """Run a command that succeeds; its output."""
-    status = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-    return out, err
-
-
-def refused(capsys, *arguments):
-    """Run a command that is refused; its one line, after checking that nothing was written."""
-    before = snapshot()
-    try:
-        status = main([str(argument) for argument in arguments])
-    except SystemExit as exit_:
-        status = exit_.code
-    out, err = capsys.readouterr()
-    assert status == 2
-    assert out == ""
-    assert err.startswith("owasvm: error: ") and err.endswith("\n") and err.count("\n") == 1
-    assert snapshot() == before
-    return err
-
-
-def snapshot():
-    return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
 def figures(out):

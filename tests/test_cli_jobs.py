@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from owasvm import OWASVC, LinearOWASVC, persistence
-from owasvm.cli import _progress, main
+from owasvm.cli import _progress
+from tests import commands
+from tests.commands import run
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("skops")
@@ -38,6 +41,10 @@ def frame():
     return table
 
 
+# These data bring notes about what is encoded and filled in.
+refused = partial(commands.refused, with_notes=True)
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """An empty folder to work in, with rows to train on and other rows."""
@@ -45,30 +52,6 @@ def folder(tmp_path, monkeypatch):
     table = frame()
     table[::2].to_csv("train.csv", index=False)
     table[1::2].to_csv("test.csv", index=False)
-
-
-def run(capsys, *arguments):
-    """Run a command that succeeds; its output."""
-    status = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    assert status == 0, err
-    return out, err
-
-
-def refused(capsys, *arguments):
-    """Run a command that is refused; its one line."""
-    before = sorted(Path().iterdir())
-    try:
-        status = main([str(argument) for argument in arguments])
-    except SystemExit as exit_:
-        status = exit_.code
-    out, err = capsys.readouterr()
-    *notes, line = err.splitlines()
-    assert status == 2 and out == ""
-    assert all(one.startswith("owasvm: note: ") for one in notes)
-    assert line.startswith("owasvm: error: ")
-    assert sorted(Path().iterdir()) == before
-    return line
 
 
 FIT = ["fit", "train.csv", "--target", "kind", "--id", "plant", "--output", "m.skops"]

@@ -104,7 +104,6 @@ class _State:
         self, stairs: Staircase, mass: FloatArray, y: FloatArray, place: Place | None
     ) -> None:
         n_levels = stairs.jump.size
-        self.y = y
         levels = np.arange(n_levels)
         met = (stairs.spans[:, :1] <= levels) & (levels < stairs.spans[:, 1:])
         n_pairs = int(np.count_nonzero(met))
