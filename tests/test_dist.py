@@ -1,6 +1,7 @@
 """The parts of tools/check_dist.py that need neither a network nor minutes."""
 
 import runpy
+import sys
 import zipfile
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def test_interpreters_that_are_not_there_are_skipped(tmp_path, capsys):
     assert TOOL["report"](absent.name, lambda: check(absent, tmp_path, tmp_path))
     expected = "python3.99, oldest dependencies: skipped: no python3.99\n"
     assert capsys.readouterr().out == expected
+
+
+def test_messages_are_not_output_but_tell_of_failures():
+    script = "import sys; print('said'); print('noted', file=sys.stderr); sys.exit({})"
+    assert TOOL["run"](sys.executable, "-c", script.format(0)) == "said\n"
+    with pytest.raises(TOOL["Failure"], match="said\nnoted"):
+        TOOL["run"](sys.executable, "-c", script.format(1))
 
 
 def test_failures_are_told(capsys):

@@ -13,6 +13,9 @@ from numpydoc.validate import validate
 from sphinx.ext.autosummary.generate import find_autosummary_in_files
 
 DOCS = Path(__file__).parents[1] / "docs"
+if not DOCS.is_dir():
+    pytest.skip("source distributions have no docs", allow_module_level=True)
+
 FOR_USERS = [entry.name for entry in find_autosummary_in_files([str(DOCS / "api.md")])]
 PARTS = [entry.name for entry in find_autosummary_in_files([str(DOCS / "api-parts.md")])]
 

@@ -9,6 +9,7 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 RECORDS = FOLDER.parents[1] / "benchmarks" / "results"
 DRAWN = {
+    "explorer.png",
     "growth.png",
     "label_noise.png",
     "rank_weights.png",

@@ -68,18 +68,17 @@ ENVIRONMENTS = (
 
 
 def run(*command: object, folder: Path = ROOT, **variables: str) -> str:
-    """Output of a command; a Failure if it fails."""
+    """What a command writes to its output; a Failure, with its messages, if it fails."""
     done = subprocess.run(
         [str(part) for part in command],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": "", **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        tail = "\n".join(done.stdout.strip().splitlines()[-15:])
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
         raise Failure(f"{' '.join(str(part) for part in command)}\n{tail}")
     return done.stdout
 
