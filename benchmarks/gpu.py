@@ -170,7 +170,7 @@ def run_alone(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Warm up, solve one case, add where and with what."""
     import torch
 
-    from owasvm.samples import device as module
+    from owasvm.samples.device import operator as module
 
     module._FACTORISE_UP_TO = arguments.factorise_up_to
     module._N_LANDMARKS = arguments.landmarks

@@ -24,7 +24,11 @@ from owasvm.kernels import Kernel
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import UNIT
 from owasvm.samples import ActiveSet, GramSamples, Memory, Vector, device, prepare
-from owasvm.samples.device import DeviceSamples, GaussianValues, Place
+from owasvm.samples.device import DeviceSamples, Place, dense
+from owasvm.samples.device import operator as operators
+from owasvm.samples.device import values as kernel_values
+from owasvm.samples.device.exact_product import multiply_without_loss
+from owasvm.samples.device.values import GaussianValues, HeldValues
 from owasvm.samples.kernel_operators import GramOperator, KernelOperator
 from owasvm.solvers import solve
 
@@ -53,13 +57,13 @@ def send(request: pytest.FixtureRequest) -> Any:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How Newton systems are solved, and whether the Gram matrix is held."""
     if request.param != "factorised":
-        monkeypatch.setattr(device, "_FACTORISE_UP_TO", 20)
-        monkeypatch.setattr(device, "_N_LANDMARKS", 30)
+        monkeypatch.setattr(operators, "_FACTORISE_UP_TO", 20)
+        monkeypatch.setattr(operators, "_N_LANDMARKS", 30)
     if request.param in ("unformed", "computed"):
         monkeypatch.setattr(Place, "free_memory", 0.0)
     # Several blocks of rows, several groups of ties.
-    monkeypatch.setattr(device, "_BLOCK_ENTRIES", 2**10)
-    monkeypatch.setattr(device, "_CENTRED_ROWS", 8)
+    monkeypatch.setattr(kernel_values, "_BLOCK_ENTRIES", 2**10)
+    monkeypatch.setattr(dense, "_CENTRED_ROWS", 8)
     return str(request.param)
 
 
@@ -117,7 +121,7 @@ def test_scores_are_off_by_no_more_than_they_say(send, monkeypatch):
 
 @pytest.mark.parametrize("spread", [0.0, 3.0])
 def test_products_without_loss(send, spread, monkeypatch):
-    monkeypatch.setattr(device, "_BLOCK_ENTRIES", 2**10)
+    monkeypatch.setattr(kernel_values, "_BLOCK_ENTRIES", 2**10)
     rng = np.random.default_rng(5)
     n_samples = 100
     rows = rng.normal(size=(n_samples, 6)) * 10.0 ** rng.uniform(-spread, spread, (n_samples, 1))
@@ -132,7 +136,7 @@ def test_products_without_loss(send, spread, monkeypatch):
     norms = np.maximum(norms, norms[np.arange(n_samples) ^ 1])
     while np.any(np.abs(gram) > np.outer(norms, norms)):
         norms *= 2.0
-    found = device._multiply_without_loss(device.HeldValues(place.send(gram)), norms, coef)
+    found = multiply_without_loss(HeldValues(place.send(gram)), norms, coef)
     for i in range(n_samples):
         terms = [Fraction(a) * Fraction(b) for a, b in zip(gram[i], coef, strict=True)]
         exact = sum(terms)
@@ -148,10 +152,10 @@ def test_gamma_of_zero_makes_every_value_one(send):
 
 
 def test_blocks_have_a_power_of_two_of_rows(monkeypatch):
-    monkeypatch.setattr(device, "_BLOCK_ENTRIES", 100)
-    parts = list(device._slices(10, 20))
+    monkeypatch.setattr(kernel_values, "_BLOCK_ENTRIES", 100)
+    parts = list(kernel_values.slices_of_rows(10, 20))
     assert [part.stop - part.start for part in parts] == [4, 4, 2]
-    assert [part.stop - part.start for part in device._slices(3, 1000)] == [1, 1, 1]
+    assert [part.stop - part.start for part in kernel_values.slices_of_rows(3, 1000)] == [1, 1, 1]
 
 
 # -- Newton steps -----------------------------------------------------------------------------
@@ -211,8 +215,8 @@ def test_newton_steps_are_those_of_a_matrix_in_memory(send, way, changes):
 
 @pytest.mark.parametrize("hold", [True, False])
 def test_a_lifted_matrix_is_factorised(send, hold, monkeypatch):
-    monkeypatch.setattr(device, "_BLOCK_ENTRIES", 2**10)
-    monkeypatch.setattr(device, "_CENTRED_ROWS", 8)
+    monkeypatch.setattr(kernel_values, "_BLOCK_ENTRIES", 2**10)
+    monkeypatch.setattr(dense, "_CENTRED_ROWS", 8)
     X, _ = _make(50)
     rng = np.random.default_rng(4)
     diagonal, columns = rng.uniform(0.1, 2.0, size=50), rng.normal(size=(50, 3))
@@ -229,9 +233,9 @@ def test_a_lifted_matrix_is_factorised(send, hold, monkeypatch):
 
 
 def test_an_iteration_that_fails_is_followed_by_a_factorisation(send, monkeypatch):
-    monkeypatch.setattr(device, "_FACTORISE_UP_TO", 20)
-    monkeypatch.setattr(device, "_N_LANDMARKS", 2)
-    monkeypatch.setattr(device, "_MAX_PRODUCTS", 2)
+    monkeypatch.setattr(operators, "_FACTORISE_UP_TO", 20)
+    monkeypatch.setattr(operators, "_N_LANDMARKS", 2)
+    monkeypatch.setattr(operators, "_MAX_PRODUCTS", 2)
     X, y = _make(90)
     rng = np.random.default_rng(3)
     active = _make_active(rng, y)
@@ -247,9 +251,9 @@ def test_an_iteration_that_fails_is_followed_by_a_factorisation(send, monkeypatc
 def test_a_singular_system_is_lifted(send):
     place = Place(send(np.zeros(1)))
     matrix = place.send(np.ones((6, 6)))
-    factor = place.fetch(device._factorise(matrix, place))
+    factor = place.fetch(dense.factorise(matrix, place))
     np.testing.assert_allclose(factor @ factor.T, np.ones((6, 6)), atol=1e-6)
-    assert np.isnan(place.fetch(device._factorise(place.send(-np.eye(2)), place))).all()
+    assert np.isnan(place.fetch(dense.factorise(place.send(-np.eye(2)), place))).all()
 
 
 # -- fits -------------------------------------------------------------------------------------
@@ -384,8 +388,8 @@ def test_promises_are_kept_on_hostile_problems(kind, monkeypatch):
     pytest.importorskip("clarabel", reason="the judge looks for rivals by another solver")
     from tests import adversary
 
-    monkeypatch.setattr(device, "_FACTORISE_UP_TO", 8)
-    monkeypatch.setattr(device, "_N_LANDMARKS", 16)
+    monkeypatch.setattr(operators, "_FACTORISE_UP_TO", 8)
+    monkeypatch.setattr(operators, "_N_LANDMARKS", 16)
     monkeypatch.setattr(device, "_SLICED_FROM", 16)
     monkeypatch.setitem(adversary.CLASSES, "OWASVC", partial(OWASVC, device="cuda"))
     problems = ((seed, adversary.GENERATORS[kind](seed)) for seed in range(100))
@@ -497,9 +501,9 @@ def test_samples_with_a_gram_matrix_keep_what_is_known_of_it():
 
 def test_parts_of_a_matrix_are_gathered_at_once_or_in_turn(send, monkeypatch):
     gram = np.random.default_rng(1).normal(size=(40, 40))
-    values = device.HeldValues(send(gram))
+    values = HeldValues(send(gram))
     rows, columns = np.array([3, 1, 7, 39]), np.arange(5, 40)
     for most in (2**20, 8):
-        monkeypatch.setattr(device, "_GATHER_AT_ONCE", most)
+        monkeypatch.setattr(kernel_values, "_GATHER_AT_ONCE", most)
         found = values.place.fetch(values.between(rows, columns))
         np.testing.assert_array_equal(found, gram[np.ix_(rows, columns)])
