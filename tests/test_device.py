@@ -248,6 +248,24 @@ def test_an_iteration_that_fails_is_followed_by_a_factorisation(send, monkeypatc
     np.testing.assert_allclose(step.coef, wanted.coef, atol=1e-8)
 
 
+def test_larger_systems_are_factorised_where_iterations_were_long(send, monkeypatch):
+    X, y = _make(90)
+    rng = np.random.default_rng(3)
+    active = _make_active(rng, y)
+    size = active.samples.size
+    monkeypatch.setattr(operators, "_FACTORISE_UP_TO", size // 2 + 1)
+    operator = DeviceSamples.of_gaussian(send(X), GAMMA).operator()
+    residual = operator.vector(rng.normal(size=y.size))
+    operator.newton_step(Vector(residual.coef.copy(), residual.scores.copy()), active)
+    assert active.memory.n_products > 0
+    monkeypatch.setattr(operators, "_MANY_PRODUCTS", active.memory.n_products - 1)
+    monkeypatch.setattr(operators.DeviceOperator, "_iterate", None)
+    operator.newton_step(residual, active)
+    monkeypatch.setattr(operators, "_FACTORISE_UP_TO", size // 2 - 1)
+    with pytest.raises(TypeError):
+        operator.newton_step(residual, active)
+
+
 def test_a_singular_system_is_lifted(send):
     place = Place(send(np.zeros(1)))
     matrix = place.send(np.ones((6, 6)))

@@ -81,9 +81,12 @@ class Memory:
     ----------
     factorises : bool, default=False
         Conjugate gradients have failed: an ill-conditioned kernel stays so.
+    n_products : int, default=0
+        What they took when they were last used.
     """
 
     factorises: bool = False
+    n_products: int = 0
 
 
 @dataclass

@@ -43,6 +43,8 @@ _SYSTEM_SHARE = 0.8
 # 4,000 of 50,000: 7 against 13 ms; 8,000: 19 against 20; 15,000: 61 against 28; 30,000: 312
 # against 74.
 _FACTORISE_UP_TO = 8192
+# Up to twice as many where the last iteration took more products than this.
+_MANY_PRODUCTS = 32
 # Samples behind the preconditioner.
 _N_LANDMARKS = 1024
 # Products before an iteration counts as failed, and between two looks at its residual.
@@ -104,7 +106,8 @@ class DeviceOperator(KernelOperator):
         # A factor stands beside its matrix.
         can_factorise = 2.0 * room <= place.free_memory
         linear, ones = place.send(rows_residual), place.send(active.ones)
-        is_small = samples.size <= _FACTORISE_UP_TO
+        is_hard = active.memory.n_products > _MANY_PRODUCTS
+        is_small = samples.size <= (2 if is_hard else 1) * _FACTORISE_UP_TO
         if can_factorise and (is_small or active.memory.factorises or not active.free):
             return self._factorise(linear, ones, active)
         multiply = self._values.products_among(samples, form=can_form)
@@ -263,6 +266,7 @@ class DeviceOperator(KernelOperator):
             direction = descent + _divide(squared, previous, self._place) * direction
             if n_products % _LOOK_EVERY == 0:
                 size = float(residual @ residual)
+            active.memory.n_products = n_products
         return z, float(intercept), size <= goal
 
     def _factorise(
