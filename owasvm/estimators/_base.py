@@ -80,6 +80,15 @@ def is_array_of_weights(weights: object) -> bool:
     return not (isinstance(weights, str) or callable(weights))
 
 
+def _are_two_numbers(labels: NDArray[Any]) -> bool:
+    """Whether labels are at most two whole numbers, classes without a doubt."""
+    if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "iuf":
+        return False
+    least, largest = labels.min(), labels.max()
+    are_whole = float(least).is_integer() and float(largest).is_integer()
+    return are_whole and bool(np.all((labels == least) | (labels == largest)))
+
+
 def _class_factors(
     class_weight: Mapping[Any, float] | str | None,
     classes: NDArray[Any],
@@ -238,8 +247,9 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
     ) -> TrainingSet:
         """Validate the input of fit and drop the samples of weight zero."""
         X, y, sample_weight = self._validate_training(X, y, sample_weight)
-        check_classification_targets(y)
         labels = np.asarray(y)
+        if not _are_two_numbers(labels):
+            check_classification_targets(y)
         mass = self._effective_weights(X, labels, sample_weight)
         keep_single = np.float32 in self._dtypes
         given = TrainingSet.of(_make_canonical(X), labels, mass, keep_single=keep_single)
@@ -282,8 +292,10 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
 
     def _effective_weights(
         self, X: Samples, labels: NDArray[Any], sample_weight: ArrayLike | None
-    ) -> FloatArray:
-        """Sample weights times class weights."""
+    ) -> FloatArray | None:
+        """Sample weights times class weights; None where there are neither."""
+        if sample_weight is None and self.class_weight is None:
+            return None
         mass = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         classes, codes = np.unique(labels, return_inverse=True)
         return mass * _class_factors(self.class_weight, classes, codes, mass)[codes]

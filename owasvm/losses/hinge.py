@@ -31,7 +31,14 @@ from owasvm.rounding import accumulated
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["OffsetHinge", "RankedHinge", "Workspace", "look_on_both_sides", "prox_blocks"]
+__all__ = [
+    "OffsetHinge",
+    "RankedHinge",
+    "Workspace",
+    "look_on_both_sides",
+    "prox_blocks",
+    "sort_positive",
+]
 
 
 @njit(cache=True, internal=True)

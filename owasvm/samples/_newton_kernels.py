@@ -76,6 +76,40 @@ def gram_block(
     return matrix
 
 
+@njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
+def centre_both_sides(
+    matrix: FloatArray, tie: FloatArray, offsets: IntArray, shrink: FloatArray, total: FloatArray
+) -> None:
+    """Changes `matrix` in place: multiplies by R on both sides; overwrites `total`, like a row."""
+    size = tie.size
+    n_blocks = offsets.size - 2
+    for k in range(1, n_blocks + 1):
+        for j in range(size):
+            total[j] = 0.0
+        norm = 0.0
+        for i in range(offsets[k], offsets[k + 1]):
+            norm += tie[i] * tie[i]
+            for j in range(size):
+                total[j] += tie[i] * matrix[i, j]
+        for i in range(offsets[k], offsets[k + 1]):
+            factor = shrink[k] * tie[i] / norm
+            for j in range(size):
+                matrix[i, j] -= factor * total[j]
+    for k in range(1, n_blocks + 1):
+        norm = 0.0
+        for i in range(offsets[k], offsets[k + 1]):
+            norm += tie[i] * tie[i]
+        total[k - 1] = shrink[k] / norm
+    for i in range(size):
+        for k in range(1, n_blocks + 1):
+            product = 0.0
+            for j in range(offsets[k], offsets[k + 1]):
+                product += tie[j] * matrix[i, j]
+            product *= total[k - 1]
+            for j in range(offsets[k], offsets[k + 1]):
+                matrix[i, j] -= product * tie[j]
+
+
 @njit(cache=True)
 def _write_gram_block(
     gram: FloatArray,
@@ -92,33 +126,13 @@ def _write_gram_block(
     """Overwrites `matrix`, and `total`, as long as a row."""
     for i in range(active.size):
         p = active[i]
-        for j in range(i + 1):
+        for j in range(active.size):
             q = active[j]
-            value = root[i] * (gram[p, q] - means[p] - means[q]) * root[j]
-            matrix[i, j] = value
-            matrix[j, i] = value
+            matrix[i, j] = root[i] * (gram[p, q] - means[p] - means[q]) * root[j]
     if offsets.size > 2:
-        centre_columns(matrix, tie, offsets, shrink, total)
-        for i in range(active.size):
-            for j in range(i):
-                value = matrix[i, j]
-                matrix[i, j] = matrix[j, i]
-                matrix[j, i] = value
-        centre_columns(matrix, tie, offsets, shrink, total)
+        centre_both_sides(matrix, tie, offsets, shrink, total)
     for i in range(active.size):
         matrix[i, i] += ridge
-
-
-@njit(cache=True)
-def list_nonzero(vector: FloatArray, index: IntArray, values: FloatArray) -> int:
-    """Overwrites `index` and `values`: where `vector` is not 0, and what it is; their number."""
-    size = 0
-    for i in range(vector.size):
-        if vector[i] != 0.0:
-            index[size] = i
-            values[size] = vector[i]
-            size += 1
-    return size
 
 
 def add_gram_rows(
@@ -132,8 +146,8 @@ def add_gram_rows(
     _add_gram_rows(gram, means, rows, coef, np.zeros(out.size), out)
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def _add_gram_rows(
+@njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
+def add_rows(
     gram: FloatArray,
     means: FloatArray,
     rows: IntArray,
@@ -169,6 +183,19 @@ def _add_gram_rows(
         k += 1
     for j in range(n):
         out[j] += partial[j] - shift - total * means[j]
+
+
+@njit(cache=True)
+def _add_gram_rows(
+    gram: FloatArray,
+    means: FloatArray,
+    rows: IntArray,
+    coef: FloatArray,
+    partial: FloatArray,
+    out: FloatArray,
+) -> None:
+    """:func:`add_rows` for calls from Python."""
+    add_rows(gram, means, rows, coef, partial, out)
 
 
 @njit(cache=True)

@@ -22,7 +22,7 @@ FIRST_SLOPE = 6
 _GOAL = 7
 _PHASE = 8
 _LEFT = 9
-_SIZE = 10
+SIZE = 10
 
 # Each evaluation of a line search halves its interval, or better.
 _MAX_EVALUATIONS = 40
@@ -70,17 +70,28 @@ def begin_search(slope: float, slope_share: float, limited: bool) -> FloatArray:
 
     `limited`: the first step may be too short.
     """
-    search = np.zeros(_SIZE)
-    search[STEP] = 1.0
-    search[VALUE_LOW] = search[FIRST_SLOPE] = slope
-    search[_GOAL] = slope_share * abs(slope)
-    search[_PHASE] = _LONGER if limited else _FIRST
-    search[_LEFT] = _MAX_EVALUATIONS
+    search = np.zeros(SIZE)
+    _start(search, slope, slope_share, limited)
     return search
 
 
-@njit(cache=True)
-def go_on(search: FloatArray, slope: float, still_falling: float) -> bool:
+def _start(search: FloatArray, slope: float, slope_share: float, limited: bool) -> None:
+    """Overwrites `search`: see :func:`begin_search`."""
+    for k in range(SIZE):
+        search[k] = 0.0
+    search[STEP] = 1.0
+    search[VALUE_LOW] = slope
+    search[FIRST_SLOPE] = slope
+    search[_GOAL] = slope_share * abs(slope)
+    search[_PHASE] = _LONGER if limited else _FIRST
+    search[_LEFT] = _MAX_EVALUATIONS
+
+
+start_search = njit(cache=True, internal=True)(_start)
+
+
+@njit(cache=True, internal=True)
+def proceed(search: FloatArray, slope: float, still_falling: float) -> bool:
     """Changes `search` in place: the step to look at after this slope; False if none is needed."""
     step = search[STEP]
     if search[_PHASE] == _LONGER:
@@ -106,3 +117,9 @@ def go_on(search: FloatArray, slope: float, still_falling: float) -> bool:
     step = max(_crossing(search), search[LOW] + inset)
     search[STEP] = min(step, search[HIGH] - inset)
     return True
+
+
+@njit(cache=True)
+def go_on(search: FloatArray, slope: float, still_falling: float) -> bool:
+    """:func:`proceed` for calls from Python."""
+    return proceed(search, slope, still_falling)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from owasvm._jit import njit
 from owasvm.losses.hinge import Workspace, prox_blocks
-from owasvm.solvers.newton._bracket import FIRST_SLOPE, STEP, go_on
+from owasvm.solvers.newton._bracket import FIRST_SLOPE, STEP, proceed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -102,8 +102,8 @@ def change_along(
     return total
 
 
-@njit(cache=True)
-def search_hinge(
+@njit(cache=True, internal=True)
+def search_along(
     search: FloatArray,
     still_falling: float,
     squared_norm: float,
@@ -148,8 +148,58 @@ def search_hinge(
         )
         n_blocks = prox_blocks(v, penalty, ascending, workspace, prox, dual, block, shrink)
         change = change_along(dual, first_dual, score_step, y, intercept_step)
-        falling = go_on(search, search[FIRST_SLOPE] + step * squared_norm - change, still_falling)
+        falling = proceed(
+            search, search[FIRST_SLOPE] + step * squared_norm - change, still_falling
+        )
     return n_blocks
+
+
+@njit(cache=True)
+def search_hinge(
+    search: FloatArray,
+    still_falling: float,
+    squared_norm: float,
+    margin: FloatArray,
+    scores: FloatArray,
+    score_step: FloatArray,
+    y: FloatArray,
+    intercept: float,
+    intercept_step: float,
+    multiplier: FloatArray,
+    penalty: float,
+    first_dual: FloatArray,
+    ascending: FloatArray,
+    workspace: Workspace,
+    slack: FloatArray,
+    v: FloatArray,
+    prox: FloatArray,
+    dual: FloatArray,
+    block: Labels,
+    shrink: FloatArray,
+) -> int:
+    """:func:`search_along` for calls from Python."""
+    return search_along(
+        search,
+        still_falling,
+        squared_norm,
+        margin,
+        scores,
+        score_step,
+        y,
+        intercept,
+        intercept_step,
+        multiplier,
+        penalty,
+        first_dual,
+        ascending,
+        workspace,
+        slack,
+        v,
+        prox,
+        dual,
+        block,
+        shrink,
+    )
 
 
 @njit(cache=True)

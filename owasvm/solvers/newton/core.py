@@ -39,17 +39,18 @@ from numpy.typing import NDArray
 
 from owasvm.losses import ProximalLoss, ProxPoint, RankedHinge
 from owasvm.losses.hinge import Workspace
-from owasvm.samples import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
+from owasvm.samples import MAX_INTERCEPT_STEP, Memory, Operator, Vector
 from owasvm.solution import Solution
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton._bracket import STEP, begin_search, go_on
 from owasvm.solvers.newton._loops import (
     add_up,
     change_along,
-    list_active,
     search_hinge,
     shift_point,
 )
+from owasvm.solvers.newton.active import NO_MASS, make_active_set
+from owasvm.solvers.newton.gram_inner import make_gram_inner
 from owasvm.solvers.newton.tuning import DEFAULT, Tuning
 
 FloatArray = NDArray[np.float64]
@@ -58,8 +59,6 @@ FloatArray = NDArray[np.float64]
 _LEAST_COST = 1e-100
 # An iterate whose gap fell to this share of the best one's is worth keeping a copy of.
 _WORTH_A_COPY = 0.5
-# In compiled loops, masses that are all 1.
-_NO_MASS = np.empty(0)
 # Intercepts and objectives beyond this are on their way to infinity.
 _ESCAPED = 1e15
 #: Gaps below this, relative to the objective, are rounding.
@@ -219,12 +218,15 @@ def _margin_growth(task: ConvexTask, w: Vector, beyond: NDArray[np.bool_], growt
     return min(max(factor, min(growth, 1.0)), max(growth, 1.0))
 
 
-class _Inner:
-    """One augmented Lagrangian, multiplier and penalty fixed: evaluation and line search."""
+class Inner:
+    """One augmented Lagrangian, multiplier and penalty fixed: evaluation and steps."""
 
     def __init__(self, task: ConvexTask) -> None:
         n_samples = task.y.size
         self.task = task
+        self._known_at = -1
+        self._loss = 0.0
+        self._imbalance = 0.0
         self.slack = np.empty(n_samples)
         self.point = ProxPoint(n_samples)
         self._trial = ProxPoint(n_samples)
@@ -232,7 +234,7 @@ class _Inner:
         self._trial.prox = self.point.prox
         self._v = np.empty(n_samples)
         mass = task.loss.mass
-        self._mass = _NO_MASS if mass is None else mass
+        self._mass = NO_MASS if mass is None else mass
         loss = task.loss
         self._hinge = loss.arrays if isinstance(loss, RankedHinge) else None
 
@@ -244,10 +246,44 @@ class _Inner:
         self._evaluate(0.0, iterate, _Direction(iterate.w, 0.0, 0.0, 0.0))
         self.point, self._trial = self._trial, self.point
 
-    def measure(self, penalty: float) -> tuple[float, float]:
-        """``dual'slack``, and how far the multiplier would move in units of the residual."""
-        product, moved = add_up(self.point.dual, self.slack, self.multiplier, self._mass)
-        return product, math.sqrt(moved / penalty)
+    def look(self, iterate: Iterate, *, foresees: bool) -> tuple[float, float, float]:
+        """Write objective, gap, slacks and dual of the iterate.
+
+        Returns the squared norm of the residual, the imbalance, and how far the multiplier would
+        move in units of the residual. `foresees`: a Newton step is next.
+        """
+        task, operator, dual = self.task, self.task.operator, self.point.dual
+        target = task.target(dual)
+        self._imbalance = task.imbalance(dual) if task.fixed_intercept is None else 0.0
+        if operator.foresees and foresees:
+            operator.foresee(make_active_set(task, iterate, self.point, self._imbalance))
+        self._residual, squared = operator.residual(target, iterate.w)
+        if self._known_at != iterate.n_iter:
+            # Else the multiplier has moved, and nothing but that.
+            self._loss = task.loss.value(self.slack)
+            iterate.objective = 0.5 * operator.inner(iterate.w, iterate.w) + self._loss
+            self._known_at = iterate.n_iter
+        conjugate = task.loss.conjugate_at(self.point)
+        product, moved = add_up(dual, self.slack, self.multiplier, self._mass)
+        iterate.gap = 0.5 * squared + self._loss + conjugate - product
+        iterate.slack, iterate.dual = self.slack, dual
+        return squared, self._imbalance, math.sqrt(moved / iterate.penalty)
+
+    def copy_dual(self) -> FloatArray:
+        """The dual point, which is to be the next multiplier."""
+        return self.point.dual.copy()
+
+    def go_along(self, iterate: Iterate, w: Vector, intercept: float) -> bool:
+        """Move along a given direction; False where it does not descend."""
+        direction = _direction(self.task, self._residual, self._imbalance, w, intercept)
+        return self._advance(iterate, direction)
+
+    def step(self, iterate: Iterate) -> bool:
+        """A Newton step; False where it does not descend."""
+        direction = _newton_direction(
+            self.task, iterate, self.point, self._residual, self._imbalance
+        )
+        return self._advance(iterate, direction)
 
     def _evaluate(self, step: float, iterate: Iterate, direction: _Direction) -> None:
         """Leave the trial point at a step along a direction."""
@@ -279,13 +315,16 @@ class _Inner:
         )
         return direction.slope + step * direction.squared_norm - change
 
-    def advance(self, iterate: Iterate, direction: _Direction) -> None:
+    def _advance(self, iterate: Iterate, direction: _Direction) -> bool:
         """Move along a direction of negative slope to where the slope has nearly vanished."""
+        if not direction.slope < 0.0:
+            return False
         step = self._line_search(iterate, direction)
         iterate.w.move(step, direction.w)
         iterate.intercept += step * direction.intercept
         iterate.n_iter += 1
         self.point, self._trial = self._trial, self.point
+        return True
 
     def _line_search(self, iterate: Iterate, direction: _Direction) -> float:
         tuning = self.task.tuning
@@ -356,7 +395,7 @@ def _newton_direction(
     imbalance: float,
 ) -> _Direction:
     """The Newton step of the augmented Lagrangian at the iterate."""
-    active = _active_set(task, iterate, point, imbalance)
+    active = make_active_set(task, iterate, point, imbalance)
     iterate.n_active = active.samples.size
     if iterate.n_active == 0:
         task.operator.complete(residual)
@@ -365,30 +404,6 @@ def _newton_direction(
         return _direction(task, residual, imbalance, residual, intercept)
     step, intercept = task.operator.newton_step(residual, active)
     return _direction(task, residual, imbalance, step, intercept)
-
-
-def _active_set(
-    task: ConvexTask, iterate: Iterate, point: ProxPoint, imbalance: float
-) -> ActiveSet:
-    """The samples that a Newton step at a point can move."""
-    mass = task.loss.mass
-    samples, offsets, root, tie = list_active(
-        point.block, point.n_blocks, task.y, _NO_MASS if mass is None else mass
-    )
-    tuning = task.tuning
-    relative_gap = iterate.gap / max(abs(iterate.objective), 1e-300)
-    return ActiveSet(
-        samples=samples,
-        offsets=offsets,
-        shrink=point.shrink,
-        root=root,
-        tie=tie,
-        ridge=1.0 / iterate.penalty,
-        imbalance=imbalance,
-        free=task.fixed_intercept is None,
-        accuracy=min(max(relative_gap, tuning.tightest_system), tuning.loosest_system),
-        memory=task.memory,
-    )
 
 
 def _choose_growth(tuning: Tuning, inner_steps: int, gap_ratio: float) -> float:
@@ -407,32 +422,16 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
     Yields the same object, updated, before every Newton step; its ``dual`` is valid until the next
     one. The first iterate yielded is the start.
     """
-    operator, tuning = task.operator, task.tuning
-    inner = _Inner(task)
+    tuning = task.tuning
+    inner = make_gram_inner(task) or Inner(task)
     last_gap = np.inf
-    known_at, loss = -1, 0.0
     first = iterate.n_iter == 0 and not iterate.w.scores.any()
     while True:
         inner.begin(iterate)
         steps = 0
         stuck = False
         while True:
-            dual = inner.point.dual
-            target = task.target(dual)
-            imbalance = task.imbalance(dual) if task.fixed_intercept is None else 0.0
-            if operator.foresees and not first:
-                operator.foresee(_active_set(task, iterate, inner.point, imbalance))
-            residual, squared = operator.residual(target, iterate.w)
-            if known_at != iterate.n_iter:
-                # Else the multiplier has moved, and nothing but that.
-                loss = task.loss.value(inner.slack)
-                iterate.objective = 0.5 * operator.inner(iterate.w, iterate.w) + loss
-                known_at = iterate.n_iter
-            conjugate = task.loss.conjugate_at(inner.point)
-            product, movement = inner.measure(iterate.penalty)
-            iterate.gap = 0.5 * squared + loss + conjugate - product
-            iterate.slack = inner.slack
-            iterate.dual = dual
+            squared, imbalance, movement = inner.look(iterate, foresees=not first)
             yield iterate
             distance = tuning.inner_share * movement
             if steps > 0 and (
@@ -443,26 +442,18 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             if solved or steps >= tuning.max_inner_steps:
                 break
             if first:
-                direction = _direction(task, residual, imbalance, _class_means(task), 0.0)
                 first = False
-                if direction.slope < 0.0:
-                    inner.advance(iterate, direction)
-                    del direction
+                if inner.go_along(iterate, _class_means(task), 0.0):
                     continue
-            direction = _newton_direction(task, iterate, inner.point, residual, imbalance)
-            if not direction.slope < 0.0:
+            if not inner.step(iterate):
                 # Rounding has eaten the descent; a smaller penalty gives digits back.
                 stuck = True
                 break
-            inner.advance(iterate, direction)
-            # With many samples the memory of a step counts while an iterate is judged.
-            del direction
             steps += 1
         if steps == 0:
             # A move of the multiplier alone counts too, or a caller's limit might never be met.
             iterate.n_iter += 1
-            known_at = iterate.n_iter
-        iterate.dual = inner.point.dual.copy()
+        iterate.dual = inner.copy_dual()
         growth = _choose_growth(tuning, steps, iterate.gap / max(last_gap, 1e-300))
         if stuck or iterate.gap <= ROUNDING * max(1.0, iterate.objective):
             # alpha = a + penalty * u carries the rounding of u times the penalty.
