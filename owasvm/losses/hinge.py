@@ -20,8 +20,10 @@ from owasvm.losses._sorting import (
     Workspace,
     make_pooling,
     make_workspace,
+    pool_sorted,
     prox_blocks,
     prox_blocks_weighted,
+    sort_again,
     sort_descending,
     sort_positive,
 )
@@ -36,8 +38,9 @@ __all__ = [
     "RankedHinge",
     "Workspace",
     "look_on_both_sides",
+    "pool_sorted",
     "prox_blocks",
-    "sort_positive",
+    "sort_again",
 ]
 
 

@@ -13,11 +13,11 @@ from owasvm.samples._newton_kernels import (
     add_gram_rows,
     add_rows,
     centre,
-    centre_both_sides,
     centre_rows,
     gram_block,
     lift_gram,
     projected_conjugate_gradients,
+    write_upper_block,
 )
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
@@ -38,7 +38,7 @@ __all__ = [
     "LiftedFactor",
     "add_rows",
     "centre",
-    "centre_both_sides",
+    "write_upper_block",
 ]
 
 #: Below this many active samples a Cholesky factorisation costs less than a few products.
@@ -194,8 +194,8 @@ class GramOperator(KernelOperator):
             return None
         if active.ones @ active.ones <= 1e-16 * size:
             return None
-        # Where most samples are active, products with all of it cost less than a copy of a part.
-        explicit = 4 * size < 3 * self.n_samples
+        # A copy of a part costs as much as about seven products, and most systems take ten.
+        explicit = 2 * size < self.n_samples
         arguments = (
             self.gram,
             self.means,

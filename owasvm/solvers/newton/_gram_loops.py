@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.losses.hinge import Workspace, prox_blocks, sort_positive
+from owasvm.losses.hinge import Workspace, pool_sorted, sort_again
 from owasvm.samples import MAX_INTERCEPT_STEP
-from owasvm.samples.kernel_operators import add_rows, centre, centre_both_sides
+from owasvm.samples.kernel_operators import add_rows, centre, write_upper_block
 from owasvm.solvers.newton._bracket import STEP as LENGTH
 from owasvm.solvers.newton._bracket import start_search
 from owasvm.solvers.newton._loops import search_along, shift_point
@@ -30,6 +30,9 @@ N_VECTORS = 13
 INTERCEPT, INTERCEPT_STEP, LOSS, PRODUCT, MOVED, IMBALANCE = range(6)
 SQUARED_W, SQUARED, N_NONZERO, N_ACTIVE, N_BLOCKS = range(6, 11)
 N_FIGURES = 11
+
+# Coefficients that are this close, relative to their size, are equal.
+_NOISE = 1e-15
 
 # What a call of :func:`advance` does before it looks around: take the prox where it stands, search
 # along the step that is in the table, or along one that it makes of a solved system first.
@@ -71,30 +74,38 @@ def write_system(
     offsets: IntArray,
     samples: IntArray,
     tie: FloatArray,
+    labels: IntArray,
     sides: FloatArray,
     matrix: FloatArray,
+    pulls: FloatArray,
 ) -> None:
     """Overwrites the arrays from `offsets` on: active samples and the system of a Newton step.
 
-    `matrix` is ``R Q_AA R + ridge I``, at least its upper triangle; `sides` are ``R`` times the
+    The upper triangle of `matrix` is that of ``R Q_AA R + ridge I``; `sides` are ``R`` times the
     scores of the residual and ``R 1``.
     """
     _list_active(block, offsets, samples)
-    size = samples.size
-    for i in range(size):
+    for i in range(samples.size):
         p = samples[i]
         tie[i] = y[p]
         sides[0, i] = vectors[RESIDUAL_SCORES, p]
         sides[1, i] = 1.0
-        for j in range(0 if offsets.size > 2 else i, size):
-            q = samples[j]
-            matrix[i, j] = gram[p, q] - means[p] - means[q]
-    if offsets.size > 2:
-        centre_both_sides(matrix, tie, offsets, shrink, vectors[SPARE])
-        centre(sides[0], tie, offsets, shrink)
-        centre(sides[1], tie, offsets, shrink)
-    for i in range(size):
-        matrix[i, i] += ridge
+    centre(sides[0], tie, offsets, shrink)
+    centre(sides[1], tie, offsets, shrink)
+    write_upper_block(
+        gram,
+        means,
+        vectors[SPARE, :0],
+        tie,
+        samples,
+        offsets,
+        shrink,
+        ridge,
+        matrix,
+        pulls,
+        vectors[SPARE],
+        labels,
+    )
 
 
 @njit(cache=True, internal=True)
@@ -145,6 +156,7 @@ def _look_around(
     y: FloatArray,
     ascending: FloatArray,
     workspace: Workspace,
+    last: IntArray,
     vectors: FloatArray,
     block: Labels,
     figures: FloatArray,
@@ -157,7 +169,7 @@ def _look_around(
     """
     if not stays or figures[LOSS] < 0.0:
         loss = 0.0
-        for k in range(sort_positive(vectors[SLACK], workspace)):
+        for k in range(sort_again(vectors[SLACK], last, workspace)):
             loss += ascending[ascending.size - 1 - k] * workspace.keys[k]
         figures[LOSS] = loss
     index, values = workspace.order, workspace.keys
@@ -177,6 +189,9 @@ def _look_around(
         if block[i] >= 0:
             n_active += 1
         missing = y[i] * dual - vectors[COEF, i]
+        # A step of length 1 leaves its rounding where nothing else is missing.
+        if abs(missing) <= _NOISE * abs(dual):
+            missing = 0.0
         vectors[RESIDUAL, i] = missing
         vectors[RESIDUAL_SCORES, i] = 0.0
         vectors[SPARE, i] = 0.0
@@ -208,6 +223,7 @@ def advance(
     margin: FloatArray,
     ascending: FloatArray,
     workspace: Workspace,
+    orders: IntArray,
     vectors: FloatArray,
     block: Labels,
     shrink: FloatArray,
@@ -247,8 +263,9 @@ def advance(
             vectors[SLACK],
             vectors[V],
         )
-        figures[N_BLOCKS] = prox_blocks(
+        figures[N_BLOCKS] = pool_sorted(
             vectors[V],
+            sort_again(vectors[V], orders[0], workspace),
             penalty,
             ascending,
             workspace,
@@ -282,6 +299,7 @@ def advance(
             vectors[DUAL],
             ascending,
             workspace,
+            orders[0],
             vectors[SLACK],
             vectors[V],
             vectors[PROX],
@@ -296,5 +314,17 @@ def advance(
         figures[INTERCEPT] += step * figures[INTERCEPT_STEP]
     for i in range(y.size):
         vectors[DUAL, i] = vectors[TRIAL, i]
-    _look_around(gram, means, y, ascending, workspace, vectors, block, figures, most, how == STAY)
+    _look_around(
+        gram,
+        means,
+        y,
+        ascending,
+        workspace,
+        orders[1],
+        vectors,
+        block,
+        figures,
+        most,
+        how == STAY,
+    )
     return MOVED_ON

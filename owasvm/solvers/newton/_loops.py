@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.losses.hinge import Workspace, prox_blocks
+from owasvm.losses.hinge import Workspace, pool_sorted, sort_again
 from owasvm.solvers.newton._bracket import FIRST_SLOPE, STEP, proceed
 
 FloatArray = NDArray[np.float64]
@@ -118,6 +118,7 @@ def search_along(
     first_dual: FloatArray,
     ascending: FloatArray,
     workspace: Workspace,
+    last: IntArray,
     slack: FloatArray,
     v: FloatArray,
     prox: FloatArray,
@@ -125,7 +126,7 @@ def search_along(
     block: Labels,
     shrink: FloatArray,
 ) -> int:
-    """Overwrites the arrays from `slack` on and ends `search`; the number of blocks at its end.
+    """Overwrites the arrays from `workspace` on, ends `search`; the number of blocks at its end.
 
     The whole line search for the hinge with one cost per rank.
     """
@@ -146,7 +147,10 @@ def search_along(
             slack,
             v,
         )
-        n_blocks = prox_blocks(v, penalty, ascending, workspace, prox, dual, block, shrink)
+        n_positive = sort_again(v, last, workspace)
+        n_blocks = pool_sorted(
+            v, n_positive, penalty, ascending, workspace, prox, dual, block, shrink
+        )
         change = change_along(dual, first_dual, score_step, y, intercept_step)
         falling = proceed(
             search, search[FIRST_SLOPE] + step * squared_norm - change, still_falling
@@ -170,6 +174,7 @@ def search_hinge(
     first_dual: FloatArray,
     ascending: FloatArray,
     workspace: Workspace,
+    last: IntArray,
     slack: FloatArray,
     v: FloatArray,
     prox: FloatArray,
@@ -193,6 +198,7 @@ def search_hinge(
         first_dual,
         ascending,
         workspace,
+        last,
         slack,
         v,
         prox,

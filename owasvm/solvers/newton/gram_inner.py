@@ -84,6 +84,7 @@ class GramInner:
         self._figures[loops.LOSS] = -1.0
         self._point = ProxPoint(n_samples)
         self._most = n_samples // 2 if n_samples >= _WORTH_BLAS else n_samples
+        self._room = np.empty(0)
         self._w: Vector | None = None
         self._arguments = (
             operator.gram,
@@ -92,6 +93,7 @@ class GramInner:
             task.margin,
             ascending,
             workspace,
+            np.stack([np.arange(n_samples)] * 2),
             self._vectors,
             self._point.block,
             self._point.shrink,
@@ -136,8 +138,10 @@ class GramInner:
             return self.go_along(iterate, residual, intercept)
         if size >= ITERATE_SIZE and not self._task.memory.factorises:
             return self._step_by_any_means(iterate)
-        samples, offsets = np.empty(size, dtype=np.int64), self._make_offsets()
-        tie, sides, matrix = np.empty(size), np.empty((2, size)), np.empty((size, size))
+        n_blocks = int(self._figures[loops.N_BLOCKS])
+        samples, offsets = np.empty(size, dtype=np.int64), np.empty(n_blocks + 2, dtype=np.int64)
+        tie, labels, sides = np.empty(size), np.empty_like(samples), np.empty((2, size))
+        matrix, pulls = self._take_room(size, n_blocks + 1)
         loops.write_system(
             self._operator.gram,
             self._operator.means,
@@ -149,8 +153,10 @@ class GramInner:
             offsets,
             samples,
             tie,
+            labels,
             sides,
             matrix,
+            pulls,
         )
         # Only the lower triangle of the Fortran view, our upper one, is read.
         factor, failed = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
@@ -160,8 +166,16 @@ class GramInner:
         system = samples, tie, offsets, sides[1], solved
         return self._advance(iterate, loops.SOLVED, system)
 
-    def _make_offsets(self) -> IntArray:
-        return np.empty(int(self._figures[loops.N_BLOCKS]) + 2, dtype=np.int64)
+    def _take_room(self, size: int, n_labels: int) -> tuple[FloatArray, FloatArray]:
+        """A square matrix and one with a column for each label, in memory that was used before.
+
+        Fresh memory of that size costs as much as what is written into it.
+        """
+        needed = size * (size + n_labels)
+        if self._room.size < needed:
+            self._room = np.empty(2 * needed)
+        square, rest = self._room[: size * size], self._room[size * size : needed]
+        return square.reshape(size, size), rest.reshape(size, n_labels)
 
     def _step_by_any_means(self, iterate: Iterate) -> bool:
         """A step by conjugate gradients, or from a matrix that has to be lifted."""

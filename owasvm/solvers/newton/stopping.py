@@ -89,6 +89,12 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     return point.dual
 
 
+def _polished_gap(found: Certificate) -> float:
+    """Relative gap below which there is nothing to gain."""
+    charged = found.rounding / max(1.0, abs(found.objective))
+    return max(_POLISHED_GAP, _ROUNDING_SHARE * charged)
+
+
 class StoppingRule:
     """Decides when an iterate will do, by certificates from :mod:`owasvm.certificate` alone.
 
@@ -134,13 +140,26 @@ class StoppingRule:
         # At rounding level a smaller penalty may still help where a smaller estimate cannot.
         cooled = estimate <= ROUNDING and iterate.penalty != self._judged_at
         if self._satisfied_at is None:
-            if estimate <= self._judge_below or cooled or iterate.is_final:
+            due = estimate <= self._judge_below or cooled or iterate.is_final
+            if due and not self._waits(iterate, estimate):
                 self._judge(iterate, estimate)
             return self._is_polished
         if estimate > self._polished_below and iterate.n_iter < self._last_step:
             return False
         self._judge(iterate, estimate)
         return True
+
+    def _waits(self, iterate: Iterate, estimate: float) -> bool:
+        """Whether the first certificate can wait: steps to rounding level will follow anyway."""
+        if not self._polish or self._best is not None or iterate.is_final:
+            return False
+        if self._last_step == 0:
+            self._last_step = self._plan_last_step(iterate.n_iter)
+        return estimate > _POLISHED_GAP and iterate.n_iter < self._last_step
+
+    def _plan_last_step(self, n_iter: int) -> int:
+        tuning = self._task.tuning
+        return n_iter + max(int(tuning.polish_share * n_iter), tuning.polish_steps)
 
     def _judge(self, iterate: Iterate, estimate: float) -> None:
         """Ask for certificates, and decide when to ask again."""
@@ -156,10 +175,11 @@ class StoppingRule:
                 gap, best = raised, proven
         # With many samples there is no room for numbers that are not needed any more.
         del nearest
-        polishing = self._satisfied_at is not None
+        # Steps to rounding level have been made, or their number was used up.
+        polished = self._last_step > 0 and iterate.n_iter > 0
         share = self._task.tuning.converged_share
         converged = estimate <= share * self._tol or iterate.is_final
-        if converged and (polishing or gap > self._tol):
+        if converged and (gap > self._tol or (polished and not self._is_exact(best))):
             # alpha(w, b) is the better point where w says little about it, as when w = 0, and
             # where the coefficients have gathered the rounding of many steps.
             dual = project_balanced(self._task, iterate.dual)
@@ -172,7 +192,7 @@ class StoppingRule:
                 gap = min(gap, other)
         if gap <= self._tol:
             self._satisfied_at = iterate.n_iter
-            self._plan_polish(best, iterate.n_iter)
+            self._plan_polish(best, iterate.n_iter, polished=polished)
         else:
             # A point that was judged whatever its estimate says nothing about when to ask again.
             below = estimate * min(max(self._tol / gap, 0.1), 0.7)
@@ -201,15 +221,17 @@ class StoppingRule:
         raised[coef <= 0.0] = 0.0
         return project_balanced(task, raised)
 
-    def _plan_polish(self, best: Certificate, n_iter: int) -> None:
+    def _plan_polish(self, best: Certificate, n_iter: int, *, polished: bool) -> None:
         """Decide how much further to go."""
-        charged = best.rounding / max(1.0, abs(best.objective))
-        self._polished_below = max(_POLISHED_GAP, _ROUNDING_SHARE * charged)
-        finished = self._self_proven and best.computed_gap <= self._polished_below
+        finished = polished or not self._polish or self._is_exact(best)
         # Where w = 0 is best, coefficients that prove it take some steps more.
-        self._is_polished = (finished or not self._polish) and not best.is_worse_than_nothing
-        tuning = self._task.tuning
-        self._last_step = n_iter + max(int(tuning.polish_share * n_iter), tuning.polish_steps)
+        self._is_polished = finished and not best.is_worse_than_nothing
+        self._polished_below = _polished_gap(best)
+        self._last_step = self._plan_last_step(n_iter)
+
+    def _is_exact(self, best: Certificate) -> bool:
+        """Whether a certificate leaves nothing but rounding."""
+        return self._self_proven and best.computed_gap <= _polished_gap(best)
 
     def _consider(
         self,
