@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import make_classification
 
-from owasvm import OWASVC
+from owasvm import OWASVC, LinearOWASVC
 from owasvm.path import DEFAULT_CS, fit_path
+from owasvm.problem import OWAProblem, RankCosts
+from owasvm.solvers import solve
 
 
 def data(n_samples=80, seed=0):
@@ -93,6 +98,38 @@ def test_solutions_that_follow_C_need_no_step(options):
         assert carried.objective == pytest.approx(alone.objective, rel=1e-6, abs=1e-6)
         assert carried.lower_bound <= alone.objective * (1.0 + 1e-12)
         np.testing.assert_allclose(carried.deviations, alone.deviations, atol=2e-3)
+
+
+@pytest.mark.parametrize("weights", ["basic", "uniform"])
+def test_linear_paths_go_on_as_they_have_come(weights):
+    X, y = make_classification(4000, 20, n_informative=10, flip_y=0.05, random_state=2)
+    y = np.where(y == 1, 1.0, -1.0)
+    alpha = 0.6 if weights == "basic" else None
+    problem = OWAProblem(y, RankCosts(y.size, weights, alpha), features=X)
+    known = solve(problem.with_C(1.0))
+    known = solve(problem.with_C(2.0), warm_start=known)
+    steps = np.zeros(2, dtype=int)
+    for C in (4.0, 8.0, 16.0, 32.0):
+        # The same start without the direction that two solutions show.
+        blind = replace(known, details={**known.details, "trend": None})
+        alone = solve(problem.with_C(C), warm_start=blind)
+        known = solve(problem.with_C(C), warm_start=known)
+        steps += known.n_iter, alone.n_iter
+        assert known.gap <= 1e-6
+        assert known.objective == pytest.approx(alone.objective, rel=2e-6)
+        assert known.lower_bound <= alone.objective * (1.0 + 1e-12)
+    assert 2 * steps[0] < steps[1]
+
+
+def test_directions_of_other_data_mislead_nobody():
+    X, y = make_classification(300, 4, class_sep=0.3, flip_y=0.1, random_state=2)
+    model = LinearOWASVC(1.0, warm_start=True).fit(X, y)
+    model.set_params(C=2.0).fit(X, y)
+    model.set_params(C=2.001, alpha=0.9).fit(X[::-1] + 1.0, y)
+    model.set_params(C=4.0).fit(X[::-1] + 1.0, y)
+    alone = LinearOWASVC(4.0, alpha=0.9).fit(X[::-1] + 1.0, y)
+    assert model.gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(alone.objective_, rel=2e-6)
 
 
 def test_nothing_is_carried_over_to_other_weights():

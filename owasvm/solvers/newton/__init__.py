@@ -21,7 +21,7 @@ from owasvm.solvers._interrupts import note_interrupt
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.contract import Settings, Solver
 from owasvm.solvers.newton.coarse import start_on_share
-from owasvm.solvers.newton.continuation import carry_over
+from owasvm.solvers.newton.continuation import carry_over, find_trend
 from owasvm.solvers.newton.core import (
     ConvexTask,
     Iterate,
@@ -68,10 +68,10 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
                 "newton",
                 solve_time=clock.elapsed,
                 details={
-                    "penalty": known.details.get("penalty", 0.0),
+                    **known.details,
                     "mean_cost": loss.mean_cost,
                     "rounding": carried.rounding,
-                    "factorises": known.details.get("factorises", False),
+                    **find_trend(known, carried.dual, loss.mean_cost),
                 },
             )
     operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
@@ -123,6 +123,7 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
             "mean_cost": task.loss.mean_cost,
             "rounding": found.rounding,
             "factorises": task.memory.factorises,
+            **find_trend(known, found.dual, task.loss.mean_cost),
         },
     )
 

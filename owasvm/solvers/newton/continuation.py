@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from owasvm.certificate import Certificate, judge
 from owasvm.losses import RankedLoss
@@ -10,7 +11,7 @@ from owasvm.problem import OWAProblem
 from owasvm.solution import Solution
 from owasvm.solvers.newton.tuning import Tuning
 
-__all__ = ["carry_over"]
+__all__ = ["carry_over", "find_trend"]
 
 
 def carry_over(
@@ -61,6 +62,19 @@ def carry_over(
         loss=loss,
     )
     return None if found.is_worse_than_nothing or found.worst_gap > tol else found
+
+
+def find_trend(
+    known: Solution | None, dual: NDArray[np.float64], mean_cost: float
+) -> dict[str, NDArray[np.float64]]:
+    """How the coefficients have changed since a known solution, per unit of mean cost.
+
+    A note among the details of a solution: the next one starts from where the two point to.
+    """
+    before = 0.0 if known is None else known.details.get("mean_cost", 0.0)
+    if known is None or not before > 0.0 or mean_cost == before:
+        return {}
+    return {"trend": (dual - known.dual) / (mean_cost - before)}
 
 
 def _find_factor(

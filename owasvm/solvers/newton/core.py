@@ -190,14 +190,35 @@ def start_from(task: ConvexTask, known: Solution) -> Iterate:
         # Worse than w = 0, b = 0: from there a large penalty would take forever.
         return cold_start(task)
     task.memory.factorises = bool(known.details.get("factorises", False))
-    beyond = slack > task.tuning.on_margin
     penalty = task.tuning.restart_share * known.details.get("penalty", 0.0)
+    dual = _follow_trend(task, w, known, growth)
+    if dual is not None:
+        penalty = task.tuning.steady_share * growth * known.details["penalty"]
+    else:
+        beyond = slack > task.tuning.on_margin
+        dual = np.where(beyond, growth, _margin_growth(task, w, beyond, growth)) * known.dual
     return Iterate(
         w=w,
         intercept=intercept,
-        dual=np.where(beyond, growth, _margin_growth(task, w, beyond, growth)) * known.dual,
+        dual=dual,
         penalty=min(max(penalty, task.first_penalty), task.max_penalty),
     )
+
+
+def _follow_trend(
+    task: ConvexTask, w: Vector, known: Solution, growth: float
+) -> FloatArray | None:
+    """The coefficients, gone on as they have come; None where the classifier bends too much.
+
+    Between two kinks of the path they are linear in C.
+    """
+    trend = known.details.get("trend")
+    if trend is None or growth == 1.0:
+        return None
+    change = (growth - 1.0) * known.details["mean_cost"] * trend
+    moved = task.operator.vector(task.y * change)
+    steady = task.operator.inner(moved, moved) <= task.tuning.steady * task.operator.inner(w, w)
+    return np.maximum(known.dual + change, 0.0) if steady else None
 
 
 def _margin_growth(task: ConvexTask, w: Vector, beyond: NDArray[np.bool_], growth: float) -> float:
