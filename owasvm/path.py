@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from owasvm.costs import Costs
 from owasvm.grouping import assign_costs
 from owasvm.kernels import Kernel, KernelFunction
-from owasvm.preparation import TrainingSet
+from owasvm.preparation import DistinctSet, TrainingSet
 from owasvm.problem import OWAProblem
 from owasvm.samples import CACHE_SIZE, prepare
 from owasvm.solution import Solution
@@ -149,13 +150,22 @@ def fit_path(
     if alphas is not None:
         shapes = np.atleast_1d(np.asarray(alphas, dtype=np.float64)).tolist()
     training = TrainingSet.of(X, y, sample_weight)
-    signs, mass = training.binary_signs("fit_path"), training.mass
-    resolved = Kernel.resolve(kernel, gamma, degree, coef0, training.X, mass)
+
+    def charge(C: float, alpha: float | None) -> Costs:
+        signs = training.binary_signs("fit_path")
+        return assign_costs(signs, weights, alpha, C, training.mass, ranks=ranks)
+
+    distinct = DistinctSet(training)
+    if not all(charge(float(grid[0]), alpha).convex for alpha in shapes):
+        has_families = isinstance(weights, str) or callable(weights)
+        distinct = DistinctSet.of(training, pairwise=kernel == "precomputed", merge=has_families)
+        training = distinct.training
+    resolved = Kernel.resolve(kernel, gamma, degree, coef0, training.X, training.mass)
     samples = prepare(training.X, resolved, cache_size=cache_size)
 
     def problem(C: float, alpha: float | None) -> OWAProblem:
-        costs = assign_costs(signs, weights, alpha, C, mass, ranks=ranks)
-        return OWAProblem(signs, costs, samples=samples, loss=loss)
+        signs = training.binary_signs("fit_path")
+        return OWAProblem(signs, charge(C, alpha), samples=samples, loss=loss)
 
     settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
     upwards = np.argsort(grid, kind="stable")
@@ -165,7 +175,10 @@ def fit_path(
         problems = [problem(float(C), alpha) for C in grid[upwards]]
         row = list(iterate_path(problems, start, **settings))
         start = row[0]
-        given = [one.as_given(solution) for one, solution in zip(problems, row, strict=True)]
+        given = [
+            distinct.as_given(one.as_given(solution))
+            for one, solution in zip(problems, row, strict=True)
+        ]
         rows.append(tuple(given[k] for k in np.argsort(upwards)))
     return OWAPath(
         alphas=np.array([np.nan if alpha is None else alpha for alpha in shapes]),

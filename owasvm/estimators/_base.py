@@ -25,9 +25,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from owasvm.costs import Costs
 from owasvm.estimators._html import CaptionedBox
 from owasvm.estimators._state import SavedState
-from owasvm.grouping import RANKS, GroupedCosts
+from owasvm.grouping import RANKS, GroupedCosts, parts_of
 from owasvm.kernels import KERNELS, Kernel, KernelFunction
-from owasvm.loss import hinge_deviations
 from owasvm.preparation import TrainingSet, fetch_tensor
 from owasvm.rounding import is_sparse
 from owasvm.weights import REGISTRY, Quantifier
@@ -98,7 +97,9 @@ def _class_factors(
     """What `class_weight` multiplies the sample weights of each class by."""
     if class_weight == "balanced":
         # Weighted counts, so that a whole-number weight equals copies and zero equals absence.
-        totals = np.bincount(codes, weights=sample_weight, minlength=classes.size)
+        # In ascending order, so that the order of the rows does not matter.
+        by_size = np.argsort(sample_weight)
+        totals = np.bincount(codes[by_size], sample_weight[by_size], classes.size)
         present = totals > 0.0
         balanced = totals.sum() / (present.sum() * np.where(present, totals, 1.0))
         return np.where(present, balanced, 1.0)
@@ -423,20 +424,13 @@ class KernelOWAClassifier(BaseOWAClassifier):
         return self._kernel.scores(X, self.support_vectors_, self.dual_coef_)
 
 
-def weights_at(
-    costs: Costs, signs: FloatArray, decision_values: FloatArray
-) -> FloatArray | list[FloatArray]:
-    """Rank weights in ascending order of the hinge deviations at a point; a list by class."""
-    if isinstance(costs, GroupedCosts):
-        return [
-            part.in_order(_ascending(signs[group], decision_values[group])) / costs.C
-            for group, part in costs.parts
-        ]
-    return costs.in_order(_ascending(signs, decision_values)) / costs.C
-
-
-def _ascending(signs: FloatArray, decision_values: FloatArray) -> IntArray:
-    return np.argsort(hinge_deviations(decision_values, signs), kind="stable")
+def weights_at(costs: Costs, deviations: FloatArray) -> FloatArray | list[FloatArray]:
+    """Rank weights in ascending order of the deviations at a point; a list by class."""
+    weights = [
+        part.in_order(np.argsort(deviations[group], kind="stable")) / costs.C
+        for group, part in parts_of(costs)
+    ]
+    return weights if isinstance(costs, GroupedCosts) else weights[0]
 
 
 def for_user(values: list[Any]) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,15 +23,16 @@ from owasvm.estimators._base import (
     BinaryFit,
     Payments,
     for_user,
+    is_array_of_weights,
     weights_at,
 )
 from owasvm.estimators._constant import warn_if_constant
-from owasvm.grouping import GroupedCosts, assign_costs, find_ignored, parts_of
+from owasvm.grouping import assign_costs, find_ignored
 from owasvm.losses import LOSSES
-from owasvm.preparation import TrainingSet
+from owasvm.preparation import DistinctSet, TrainingSet
 from owasvm.problem import Costs, OWAProblem
 from owasvm.progress import Watcher, show_life, speaking
-from owasvm.samples import Samples
+from owasvm.samples import Partitions, Samples
 from owasvm.solution import Solution, Status
 
 FloatArray = NDArray[np.float64]
@@ -87,21 +89,25 @@ class ExactOWAClassifier(BaseOWAClassifier):
         """What all problems share."""
 
     def _make_problems(
-        self, training: TrainingSet, prepare: Callable[[], Samples]
+        self, training: TrainingSet, charges: list[Costs], samples: Samples
     ) -> list[OWAProblem]:
         """One problem for two classes, one per class for more."""
-        # Weights that cannot be are refused before kernel values are computed.
-        charges = [self._assign_costs(signs, training.mass) for signs in training.signs()]
-        samples = prepare()
         return [
             OWAProblem(signs, costs, samples=samples, loss=self.loss)
             for signs, costs in zip(training.signs(), charges, strict=True)
         ]
 
     def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
-        problems = self._make_problems(training, lambda: self._prepare_watched(training.X))
+        # Weights that cannot be are refused before kernel values are computed.
+        given_charges = charges = self._charge(training)
+        convex = all(costs.convex for costs in charges)
+        distinct = DistinctSet(training) if convex else self._find_distinct(training)
+        if distinct.training is not training:
+            charges = self._charge(distinct.training)
+        samples = self._prepare_watched(distinct.training.X)
+        problems = self._make_problems(distinct.training, charges, samples)
         starts = [
-            None if known is None else problem.as_moved(known)
+            None if known is None else problem.as_moved(distinct.as_distinct(known))
             for problem, known in zip(problems, self._starting_points(training), strict=True)
         ]
         labels = [""] if len(problems) == 1 else [f"class {name!s}" for name in training.classes]
@@ -109,16 +115,43 @@ class ExactOWAClassifier(BaseOWAClassifier):
         # What an interrupt leaves of several classes is a classifier all the same.
         unsolved = problems[len(solutions) :]
         solutions += [_stop_before_a_step(problem, self.solver) for problem in unsolved]
-        self._store_certificates(problems, solutions)
+        self.convex_ = convex
+        self._store_certificates(solutions)
         if interrupt is None:
-            target = self.tol if self.convex_ else max(self.tol, self.mip_gap)
+            target = self.tol if convex else max(self.tol, self.mip_gap)
             name = type(self).__name__
             warn_if_constant(name, problems, solutions, training.classes, target)
-        payments = [_payments(*pair) for pair in zip(problems, solutions, strict=True)]
+        solved = list(zip(problems, solutions, strict=True))
+        payments = [_payments(distinct, *pair) for pair in solved]
         self._store_payments(training, payments)
-        given = [p.as_given(solution) for p, solution in zip(problems, solutions, strict=True)]
+        self.owa_weights_ = for_user(
+            [
+                weights_at(costs, one.deviations)
+                for costs, one in zip(given_charges, payments, strict=True)
+            ]
+        )
+        given = [problem.as_given(solution) for problem, solution in solved]
+        fits = [_describe(*pair) for pair in zip(problems, given, strict=True)]
+        fits = [replace(fit, signed_dual=distinct.assign(fit.signed_dual)) for fit in fits]
+        given = [distinct.as_given(solution) for solution in given]
         self.solution_ = given[0] if len(given) == 1 else given
-        return [_describe(*pair) for pair in zip(problems, given, strict=True)], interrupt
+        return fits, interrupt
+
+    def _charge(self, training: TrainingSet) -> list[Costs]:
+        """The costs of all problems."""
+        return [self._assign_costs(signs, training.mass) for signs in training.signs()]
+
+    def _find_distinct(self, training: TrainingSet) -> DistinctSet:
+        """What a search for weights that fall is handed; the samples as they are to others."""
+        if not solvers.is_search(self.solver) or isinstance(training.X, Partitions):
+            return DistinctSet(training)
+        distinct = DistinctSet.of(
+            training,
+            pairwise=self._is_precomputed,
+            merge=not is_array_of_weights(self.weights),
+        )
+        self._resolve_kernel(distinct.training.X, distinct.training.mass)
+        return distinct
 
     def _decide(
         self, training: TrainingSet, solved: list[tuple[OWAProblem, Solution]], X: Any
@@ -218,12 +251,8 @@ class ExactOWAClassifier(BaseOWAClassifier):
                 stacklevel=3,
             )
 
-    def _store_certificates(self, problems: list[OWAProblem], solutions: list[Solution]) -> None:
+    def _store_certificates(self, solutions: list[Solution]) -> None:
         """Keep objective, bound and the like: numbers for two classes, arrays for more."""
-        self.convex_ = all(problem.costs.convex for problem in problems)
-        self.owa_weights_ = for_user(
-            [_weights_at_solution(*pair) for pair in zip(problems, solutions, strict=True)]
-        )
         self.objective_ = for_user([solution.objective for solution in solutions])
         self.lower_bound_ = for_user([solution.lower_bound for solution in solutions])
         self.gap_ = for_user([solution.gap for solution in solutions])
@@ -242,18 +271,14 @@ def _stop_before_a_step(problem: OWAProblem, solver: str) -> Solution:
     return nothing.as_solution(Status.INTERRUPTED, solver)
 
 
-def _payments(problem: OWAProblem, solution: Solution) -> Payments:
-    """Who pays what at a solution."""
+def _payments(distinct: DistinctSet, problem: OWAProblem, solution: Solution) -> Payments:
+    """Who pays what at a solution, for the samples as given."""
     deviations = problem.deviations_of(solution)
     sample_costs = problem.sample_costs(solution)
-    ignored = find_ignored(problem.costs, sample_costs, deviations)
-    return Payments(deviations, sample_costs, ignored)
-
-
-def _weights_at_solution(problem: OWAProblem, solution: Solution) -> FloatArray | list[FloatArray]:
-    """Rank weights in ascending order of deviation."""
-    costs = problem.costs
-    if costs.sample_weight is None:
-        weights = [part.by_rank() / costs.C for _, part in parts_of(costs)]
-        return weights if isinstance(costs, GroupedCosts) else weights[0]
-    return weights_at(costs, problem.y, problem.scores(solution.dual) + solution.intercept)
+    ignored = np.zeros(problem.n_samples, dtype=bool)
+    ignored[find_ignored(problem.costs, sample_costs, deviations)] = True
+    return Payments(
+        distinct.spread(deviations),
+        distinct.divide(sample_costs),
+        np.flatnonzero(distinct.spread(ignored)),
+    )

@@ -29,7 +29,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from owasvm._threads import blas_threads
-from owasvm.costs import PlainCosts
+from owasvm.costs import Costs, PlainCosts
 from owasvm.estimators._base import is_array_of_weights
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.estimators._html import CaptionedBox, describe_search
@@ -485,11 +485,15 @@ class _Fitter:
         data: _Data,
         fold: _Fold,
         training: TrainingSet,
+        grid: _Grid,
     ) -> None:
         pairwise = classifier._is_precomputed
         classifier._resolve_kernel(training.X, training.mass)
         self.classifier = classifier
         self.training = training
+        if self._has_falling(grid):
+            # Equal to the samples as they are for weights that never fall, too.
+            self.training = classifier._find_distinct(training).training
         self._kept = fold.train[self.training.rows]
         self._test = fold.test
         self._shared = shared
@@ -505,12 +509,24 @@ class _Fitter:
             self._samples = self._shared.take(self._kept)
         self.n_multiplications = self._samples.n_multiplications
 
-    def problems(self, weights: Any, alpha: float | None, C: float) -> list[OWAProblem]:
-        """The problems of a candidate, one per class or one of two classes."""
+    def _has_falling(self, grid: _Grid) -> bool:
+        """Whether rank weights of some candidates fall."""
+        C = float(grid.Cs[0])
+        charged = (
+            self._charge(weights, alpha, C) for weights in grid.weights for alpha in grid.alphas
+        )
+        return not all(costs.convex for charges in charged for costs in charges)
+
+    def _charge(self, weights: Any, alpha: float | None, C: float) -> list[Costs]:
         # Thousands of times: set_params would take as long as some fits.
         classifier = self.classifier
         classifier.weights, classifier.alpha, classifier.C = weights, alpha, C
-        return classifier._make_problems(self.training, lambda: self._samples)
+        return classifier._charge(self.training)
+
+    def problems(self, weights: Any, alpha: float | None, C: float) -> list[OWAProblem]:
+        """The problems of a candidate, one per class or one of two classes."""
+        charges = self._charge(weights, alpha, C)
+        return self.classifier._make_problems(self.training, charges, self._samples)
 
     def along(
         self, weights: Any, alpha: float | None, Cs: FloatArray
@@ -566,7 +582,7 @@ def _run_fold(
     """Solve and score all candidates of a width on one fold."""
     if training is None:
         training = _check_fold(classifier, data, fold)
-    fitter = _Fitter(clone(classifier), shared, data, fold, training)
+    fitter = _Fitter(clone(classifier), shared, data, fold, training, grid)
     split = _Split(*(np.empty(grid.shape) for _ in _Split._fields))
     upwards = np.argsort(grid.Cs, kind="stable")
     with blas_threads(fitter.n_multiplications):

@@ -442,7 +442,7 @@ class TwoStepOWASVC(KernelOWAClassifier):
         self.convex_ = all(unit_costs.convex for unit_costs in costs)
         self.owa_weights_ = for_user(
             [
-                weights_at(unit_costs, sign, step.decision_values)
+                weights_at(unit_costs, hinge_deviations(step.decision_values, sign))
                 for unit_costs, sign, step in zip(costs, signs, steps, strict=True)
             ]
         )

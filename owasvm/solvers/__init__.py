@@ -25,7 +25,16 @@ from owasvm.solvers._interrupts import Interrupted, Notes, noted_interrupts
 from owasvm.solvers.automatic import choose_solver
 from owasvm.solvers.contract import Callback, Settings, Solver
 
-__all__ = ["REGISTRY", "SOLVERS", "Callback", "Interrupted", "Settings", "Solver", "solve"]
+__all__ = [
+    "REGISTRY",
+    "SOLVERS",
+    "Callback",
+    "Interrupted",
+    "Settings",
+    "Solver",
+    "is_search",
+    "solve",
+]
 
 #: Modules of the solvers by keyword. The last four are the paper's models.
 REGISTRY: dict[str, str] = {
@@ -45,6 +54,11 @@ SOLVERS: tuple[str, ...] = ("auto", *REGISTRY)
 def _load(name: str) -> Solver:
     solver: Solver = import_module(REGISTRY[name]).SOLVER
     return solver
+
+
+def is_search(name: str) -> bool:
+    """Whether a solver searches among local solutions where weights fall."""
+    return name == "auto" or (name in REGISTRY and _load(name).is_search)
 
 
 logger = logging.getLogger(__name__)

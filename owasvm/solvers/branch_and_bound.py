@@ -173,4 +173,5 @@ SOLVER = Solver(
     Options,
     convex_losses=("*",),
     needs_gram=True,
+    is_search=True,
 )

@@ -88,6 +88,9 @@ class Solver:
         Needs all kernel values at once: takes no samples that compute them on demand.
     takes_groups : bool, default=False
         Takes costs of groups that are ranked apart (``ranks="class"``).
+    is_search : bool, default=False
+        With weights that fall it searches among local solutions. Estimators then hand over
+        distinct samples in an order of their own, see :class:`owasvm.preparation.DistinctSet`.
     """
 
     solve: Callable[[OWAProblem, Settings], Solution]
@@ -99,6 +102,7 @@ class Solver:
     takes_partitions: bool = False
     needs_gram: bool = False
     takes_groups: bool = False
+    is_search: bool = False
 
     def read_options(self, name: str, given: Mapping[str, Any] | None) -> Any:
         """The options as an object; an error that names what exists for one that does not."""

@@ -78,4 +78,5 @@ SOLVER = Solver(
     convex_losses=("*",),
     takes_partitions=True,
     takes_groups=True,
+    is_search=True,
 )
