@@ -57,6 +57,10 @@ class ProgressRecord:
     is_proven : bool
         Whether bound and gap are proven. Newton steps estimate them; the last record of every
         solve has the figures of its certificate.
+    fold : int or None, default=None
+        In a search for parameters the number of the fold, from 0; None in its last fit.
+    params : mapping or None, default=None
+        In a search for parameters those of the candidate, as in ``cv_results_["params"]``.
     """
 
     solver: str
@@ -68,6 +72,8 @@ class ProgressRecord:
     gap: float
     time: float
     is_proven: bool
+    fold: int | None = None
+    params: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
         whose = f"{self.label}, " if self.label else ""

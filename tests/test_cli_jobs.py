@@ -1,5 +1,6 @@
 """A whole job on the command line: text, gaps, ids, three classes; choosing; probabilities."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -564,3 +565,63 @@ def test_a_name_that_is_there_twice(capsys):
     Path("twice.csv").write_text("a,a,kind\n1,2,x\n2,1,y\n")
     err = refused(capsys, "fit", "twice.csv", "--target", "kind", "--output", "n.skops")
     assert "several columns called 'a'; give each its own name" in err
+
+
+@pytest.mark.parametrize("more", [[], ["--proba"]], ids=["scores", "probabilities"])
+def test_exported_models_predict_the_same(more, capsys):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    run(capsys, *FIT, "--cv", "0", *more)
+    out, _ = run(capsys, "export", "m.skops", "--onnx", "m.onnx")
+    names = [*NUMBERS, "shade"]
+    assert out.splitlines()[0].split(maxsplit=1)[1] == ", ".join(map(repr, names))
+    rows = frame()[1::2]
+    rows["shade"] = rows["shade"].fillna("")
+    session = runtime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
+    inputs = {name: rows[[name]].to_numpy(object if name == "shade" else float) for name in names}
+    labels, scores = session.run(["label", "probabilities"], inputs)
+    run(capsys, "predict", "m.skops", "test.csv", "--output", "p.csv", "--scores", *more)
+    expected = pandas.read_csv("p.csv")
+    np.testing.assert_array_equal(labels, expected["prediction"])
+    np.testing.assert_allclose(scores, expected[expected.columns[-3:]], atol=1e-9)
+
+
+def test_exports_of_svmlight_models_take_a_matrix(capsys):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("skl2onnx")
+    lines = [f"{int(k > 3)} 1:{k} 3:{k % 3}" for k in range(8)]
+    Path("data.svm").write_text("\n".join(lines) + "\n")
+    run(capsys, "fit", "data.svm", "--model", "linear", "--cv", "0", "--output", "s.skops")
+    out, _ = run(capsys, "export", "s.skops", "--onnx", "s.onnx")
+    assert out.startswith("inputs            'X'\n")
+    (given,) = onnx.load("s.onnx").graph.input
+    assert given.type.tensor_type.shape.dim[1].dim_value == 3
+
+
+def test_exports_need_their_extra_before_anything_is_loaded(capsys, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "owasvm.cli._packages.find_spec",
+        lambda name: None if name in ("onnx", "skl2onnx") else found(name),
+    )
+    line = refused(capsys, "export", "nothing.skops", "--onnx", "m.onnx")
+    assert "onnx and skl2onnx" in line and "pip install 'owasvm[onnx]'" in line
+
+
+def test_exports_refuse_what_is_no_model_and_no_place(capsys):
+    pytest.importorskip("skl2onnx")
+    assert "no model file nothing.skops" in refused(
+        capsys, "export", "nothing.skops", "--onnx", "m.onnx"
+    )
+    assert "does not exist" in refused(capsys, "export", "m.skops", "--onnx", "no/m.onnx")
+
+
+def test_mixed_integer_models_say_what_is_going_on(capsys):
+    pytest.importorskip("pyscipopt")
+    pandas.read_csv("train.csv")[21:29].drop(columns="shade").to_csv("few.csv", index=False)
+    given = ["fit", "few.csv", "--target", "kind", "--id", "plant", "--output", "m.skops"]
+    solver = ["--solver", "miqp", "--weights", "trimmed", "--alpha", "0.2", "--cv", "0"]
+    _, err = run(capsys, *given, *solver)
+    assert "--solver miqp hands a problem with a binary variable per pair of rows" in err
+    assert "--time-limit" in err
+    assert "miqp: " in err

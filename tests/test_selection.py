@@ -1,5 +1,6 @@
 """Cross-validated classifiers against GridSearchCV on the same folds."""
 
+import time
 import warnings
 
 import numpy as np
@@ -8,14 +9,14 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from owasvm import OWASVC, OWASVCCV, LinearOWASVC, LinearOWASVCCV
+from owasvm import OWASVC, OWASVCCV, LinearOWASVC, LinearOWASVCCV, progress
 
 CS = [0.02, 0.3, 5.0]
 
@@ -253,3 +254,96 @@ def test_ranks_within_classes(binary):
     grid = {"C": CS, "alpha": [0.6], "gamma": [0.1], "weights": ["basic"]}
     reference = GridSearchCV(OWASVC(tol=1e-9, ranks="class"), grid, cv=3).fit(X, y)
     agree(OWASVCCV(CS, gammas=0.1, cv=3, tol=1e-9, ranks="class").fit(X, y), reference)
+
+
+class _Counter:
+    """A callback with a memory, which copies of it would not share."""
+
+    def __init__(self):
+        self.records = []
+
+    def note(self, record):
+        self.records.append(record)
+
+
+def test_callbacks_know_candidate_and_fold(binary):
+    X, y = binary
+    counter = _Counter()
+    search = OWASVCCV([0.3, 5.0], gammas=[0.1, "scale"], cv=3, n_jobs=2, callback=counter.note)
+    search.fit(X, y)
+    plain = OWASVCCV([0.3, 5.0], gammas=[0.1, "scale"], cv=3).fit(X, y)
+    np.testing.assert_array_equal(search.scores_, plain.scores_)
+    folds = [record for record in counter.records if record.fold is not None]
+    last = [record for record in counter.records if record.fold is None]
+    assert {record.fold for record in folds} == {0, 1, 2}
+    params = [record.params for record in folds]
+    assert all(one in params for one in search.cv_results_["params"])
+    assert all(one in search.cv_results_["params"] for one in params)
+    assert last and all(record.params is None for record in last)
+    assert folds[0].label == "fit 1 of 12, fold 0, C 0.3, alpha 0.6, weights basic, gamma 0.1"
+    assert folds[-1].label.startswith("fit 12 of 12, fold 2, C 5, ")
+
+
+def test_callbacks_name_classes_too():
+    X, y = load_iris(return_X_y=True)
+    records = []
+    LinearOWASVCCV([1.0], cv=2, callback=records.append).fit(X, y)
+    assert {record.label for record in records if record.fold == 1} == {
+        f"fit 2 of 2, fold 1, C 1, alpha 0.6, weights basic, class {k}" for k in range(3)
+    }
+
+
+def test_a_candidate_that_is_stopped_is_scored_as_it_is(binary):
+    with pytest.warns(ConvergenceWarning, match="callback stopped it"):
+        search = OWASVCCV([0.3, 5.0], cv=2, callback=lambda one: one.n_iter < 2).fit(*binary)
+    assert np.all(np.isfinite(search.scores_))
+    assert search.best_estimator_.status_ == "interrupted"
+
+
+def test_lines_tell_candidate_and_fold(binary, monkeypatch, caplog):
+    monkeypatch.setattr(progress, "_INTERVAL", 0.01)
+    search = OWASVCCV([0.3, 5.0], cv=2, verbose=1, callback=lambda _: time.sleep(0.01))
+    search.fit(*binary)
+    assert any(line.startswith("fit 1 of 4, fold 0, C 0.3, ") for line in caplog.messages)
+    # Outcomes of all fits would be too many lines.
+    assert sum("optimal" in line for line in caplog.messages) == 1
+    caplog.clear()
+    OWASVCCV([0.3, 5.0], cv=2, verbose=2).fit(*binary)
+    outcomes = [line for line in caplog.messages if "newton: optimal" in line]
+    assert len(outcomes) == 5 and outcomes[3].startswith("fit 4 of 4, fold 1, C 5, ")
+
+
+def test_ctrl_c_before_the_choice_leaves_everything_as_it_was(binary):
+    X, y = binary
+
+    def press(record):
+        if record.fold == 1:
+            raise KeyboardInterrupt
+
+    search = OWASVCCV([0.3, 5.0], cv=2, callback=press)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    with pytest.raises(NotFittedError):
+        search.predict(X)
+    assert not any(name.endswith("_") for name in vars(search))
+    search.set_params(callback=None).fit(X, y)
+    chosen, values = search.best_params_, search.decision_function(X)
+    with pytest.raises(KeyboardInterrupt):
+        search.set_params(Cs=[0.1], callback=press).fit(X[:, :3], y)
+    assert (search.best_params_, search.n_features_in_) == (chosen, 6)
+    np.testing.assert_array_equal(search.decision_function(X), values)
+
+
+def test_ctrl_c_in_the_last_fit_leaves_what_was_chosen(binary):
+    X, y = binary
+
+    def press(record):
+        if record.fold is None and record.n_iter == 3:
+            raise KeyboardInterrupt
+
+    search = OWASVCCV([0.3, 5.0], cv=2, callback=press)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    assert search.best_params_["C"] in (0.3, 5.0)
+    assert search.best_estimator_.status_ == "interrupted"
+    assert search.predict(X).shape == y.shape

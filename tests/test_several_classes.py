@@ -1,5 +1,6 @@
 """More than two classes: one against the rest, at the same time, and one against one."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from owasvm import OWASVC, LinearOWASVC
+from owasvm.solvers import Interrupted
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +101,36 @@ def test_nothing_warns_without_a_reason(iris):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         OWASVC(n_jobs=2).fit(*iris)
+
+
+class _Pressed:
+    """Parallel fits that Ctrl-C stops after the first of them."""
+
+    def __init__(self, **_settings):
+        pass
+
+    def __call__(self, tasks):
+        function, arguments, keywords = next(iter(tasks))
+        yield function.function(*arguments, **keywords)
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_keeps_the_classes_that_are_finished(iris, monkeypatch):
+    X, y = iris
+    full = OWASVC().fit(X, y)
+    monkeypatch.setattr("owasvm.estimators._exact.Parallel", _Pressed)
+    model = OWASVC(n_jobs=2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_.tolist() == ["optimal", "interrupted", "interrupted"]
+    assert model.objective_[0] == full.objective_[0]
+    assert np.all(model.lower_bound_ <= full.objective_)
+    assert np.all(model.dual_coef_[1:] == 0.0)
+    assert set(model.predict(X)) <= set("abc")
+
+
+def test_interrupts_pass_from_process_to_process(iris):
+    X, y = iris
+    solution = OWASVC().fit(X[y != "c"], y[y != "c"]).solution_
+    again = pickle.loads(pickle.dumps(Interrupted(solution)))
+    assert again.solution.objective == solution.objective

@@ -31,6 +31,7 @@ COMMANDS: tuple[str, ...] = (
     "evaluate",
     "predict",
     "inspect",
+    "export",
     "datasets",
     "reproduce",
     "report",

@@ -51,13 +51,18 @@ class Application:
 
 def add_application_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the model, the data, and how large the model may be."""
-    parser.add_argument("model", metavar="MODEL", type=Path, help="model file of 'owasvm fit'")
+    add_model_argument(parser)
     parser.add_argument(
         "data",
         metavar="DATA",
         type=data_path,
         help="CSV, Parquet or svmlight file, '-' for standard input",
     )
+
+
+def add_model_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the model, and how large it may be."""
+    parser.add_argument("model", metavar="MODEL", type=Path, help="model file of 'owasvm fit'")
     parser.add_argument(
         "--max-model-size",
         type=size,

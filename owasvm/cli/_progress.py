@@ -92,7 +92,7 @@ def _some_rows(training: Training, n_rows: int) -> Training | None:
 
 
 @contextmanager
-def show_life(seconds: float | None, n_rows: int) -> Iterator[int]:
+def show_life(seconds: float | None, n_rows: int, solver: str | None) -> Iterator[int]:
     """Let long fits tell how far they are, on standard error.
 
     Parameters
@@ -101,6 +101,8 @@ def show_life(seconds: float | None, n_rows: int) -> Iterator[int]:
         What was estimated.
     n_rows : int
         Without an estimate, on a terminal, fits of so many rows may turn out to be long.
+    solver : str or None
+        "miqp" may take long with any number of rows.
 
     Yields
     ------
@@ -108,6 +110,13 @@ def show_life(seconds: float | None, n_rows: int) -> Iterator[int]:
         For the estimators.
     """
     may_be_long = n_rows >= _TRIAL_ROWS and sys.stderr.isatty()
+    if solver == "miqp":
+        may_be_long = True
+        note(
+            "--solver miqp hands a problem with a binary variable per pair of rows to an outside "
+            "solver, which can take long beyond two dozen rows; --time-limit ends each fit, and "
+            "every fold of --cv is one"
+        )
     if not (may_be_long if seconds is None else seconds >= _LONG):
         yield 0
         return

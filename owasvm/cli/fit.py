@@ -127,7 +127,7 @@ def _train(training: Training, arguments: argparse.Namespace) -> Trained:
             train(part, arguments)
 
     seconds = estimate(training, arguments, try_out)
-    with show_life(seconds, training.labels.size) as verbose:
+    with show_life(seconds, training.labels.size, arguments.solver) as verbose:
         report = note if verbose else _say_nothing
         return train(training, arguments, verbose=verbose, report=report)
 

@@ -161,7 +161,8 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
         ------
         KeyboardInterrupt
             Ctrl-C stops the script. The best point found until then is kept: the classifier is
-            fitted, its status "interrupted", its gap valid.
+            fitted, its status "interrupted", its gap valid. Of several classes those that were
+            not reached are left at w = 0, with `n_jobs` those that were not finished.
         """
         started = perf_counter()
         training = self._training_set(X, y, sample_weight)

@@ -13,7 +13,13 @@ from owasvm.problem import OWAProblem
 from owasvm.samples import Samples
 from owasvm.solution import Solution, Status
 
-__all__ = ["ConstantClassifierWarning", "warn_if_constant"]
+__all__ = [
+    "ConstantClassifierWarning",
+    "are_all_the_same",
+    "is_constant",
+    "warn_if_constant",
+    "warn_of_constant_fits",
+]
 
 # A classifier that is better than w = 0 by less than this share of the objective is noise.
 _NOISE = 1e-9
@@ -52,8 +58,8 @@ def warn_if_constant(
         Relative gap that was asked for.
     """
     pairs = list(zip(problems, solutions, strict=True))
-    constant = [k for k, pair in enumerate(pairs) if _is_constant(*pair, target)]
-    if not constant or _are_all_the_same(problems[0].samples):
+    constant = [k for k, pair in enumerate(pairs) if is_constant(*pair, target)]
+    if not constant or are_all_the_same(problems[0].samples):
         return
     whose = ""
     if len(pairs) > 1:
@@ -88,7 +94,34 @@ def _are_equal(costs: Costs) -> bool:
     return costs.largest_sum(1) * costs.n_samples <= costs.total * (1.0 + _NOISE)
 
 
-def _is_constant(problem: OWAProblem, solution: Solution, target: float) -> bool:
+def warn_of_constant_fits(name: str, constant: NDArray[np.bool_], chosen: int) -> None:
+    """Warn once where w = 0 was the solution for candidates of a search.
+
+    Parameters
+    ----------
+    name : str
+        Of the search.
+    constant : ndarray of shape (n_candidates, n_folds)
+        Whether w = 0 was the solution.
+    chosen : int
+        The candidate that was chosen.
+    """
+    concerned = constant.sum(axis=1) > 0
+    if not concerned.any():
+        return
+    which = ", the chosen one among them" if concerned[chosen] else ", not for the chosen one"
+    number = f"{np.count_nonzero(concerned)} of {concerned.size} candidates{which}"
+    warnings.warn(
+        f"{name}: w = 0 is the best that was found in {constant.sum()} of {constant.size} fits, "
+        f"for {number}: there all samples get the same decision value. Try less steep weights (a "
+        "larger alpha of 'superquantile'), weights that ignore fewer samples (a smaller alpha of "
+        f"'trimmed', a larger one of 'olympic'), larger Cs, {_ANY}",
+        ConstantClassifierWarning,
+        stacklevel=3,
+    )
+
+
+def is_constant(problem: OWAProblem, solution: Solution, target: float) -> bool:
     """Whether nothing better than w = 0 was found, and nothing better is to be had."""
     _, alone = problem.constant_classifier
     if solution.objective < alone * (1.0 - _NOISE):
@@ -102,7 +135,7 @@ def _is_proven(problem: OWAProblem, solution: Solution, target: float) -> bool:
     return alone - solution.lower_bound <= target * max(1.0, alone)
 
 
-def _are_all_the_same(samples: Samples) -> bool:
+def are_all_the_same(samples: Samples) -> bool:
     """Whether no classifier could tell the samples apart."""
     even = np.full(samples.n_samples, 1.0 / samples.n_samples)
     mean_square = float(np.mean(samples.norms**2))

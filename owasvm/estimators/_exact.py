@@ -118,7 +118,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
         self.convex_ = convex
         self._store_certificates(solutions)
         if interrupt is None:
-            target = self.tol if convex else max(self.tol, self.mip_gap)
+            target = max(self._target(problem) for problem in problems)
             name = type(self).__name__
             warn_if_constant(name, problems, solutions, training.classes, target)
         solved = list(zip(problems, solutions, strict=True))
@@ -140,6 +140,10 @@ class ExactOWAClassifier(BaseOWAClassifier):
     def _charge(self, training: TrainingSet) -> list[Costs]:
         """The costs of all problems."""
         return [self._assign_costs(signs, training.mass) for signs in training.signs()]
+
+    def _target(self, problem: OWAProblem) -> float:
+        """Relative gap at which a solution will do."""
+        return self.tol if problem.costs.convex else max(self.tol, self.mip_gap)
 
     def _find_distinct(self, training: TrainingSet) -> DistinctSet:
         """What a search for weights that fall is handed; the samples as they are to others."""
@@ -189,15 +193,17 @@ class ExactOWAClassifier(BaseOWAClassifier):
     ) -> tuple[list[Solution], KeyboardInterrupt | None]:
         """Solutions of the problems, of the first ones only after an interrupt."""
         tasks = list(zip(problems, starts, labels, strict=True))
+        solutions: list[Solution] = []
         if self._is_parallel(problems):
-            solutions: list[Solution] = Parallel(n_jobs=self.n_jobs)(
-                delayed(self._run_solver)(*task) for task in tasks
-            )
+            parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
+            try:
+                solutions.extend(parallel(delayed(self._run_solver)(*task) for task in tasks))
+            except KeyboardInterrupt as stop:
+                return solutions, stop
             # A warning in another process would be nobody's.
             for problem, solution in zip(problems, solutions, strict=True):
                 self._warn_if_stopped(problem, solution)
             return solutions, None
-        solutions = []
         for task in tasks:
             try:
                 solutions.append(self._solve(*task))

@@ -7,8 +7,12 @@ before.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -31,11 +35,18 @@ from sklearn.utils.validation import check_is_fitted
 from owasvm._threads import blas_threads
 from owasvm.costs import Costs, PlainCosts
 from owasvm.estimators._base import is_array_of_weights
+from owasvm.estimators._constant import (
+    ConstantClassifierWarning,
+    are_all_the_same,
+    is_constant,
+    warn_of_constant_fits,
+)
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.estimators._html import CaptionedBox, describe_search
 from owasvm.estimators._state import SavedState
 from owasvm.preparation import TrainingSet, take_samples
 from owasvm.problem import OWAProblem
+from owasvm.progress import ProgressRecord, Watcher, show_life, speaking
 from owasvm.samples import GramSamples, Samples
 from owasvm.solution import Solution
 
@@ -60,13 +71,15 @@ class _Fold(NamedTuple):
 class _Split(NamedTuple):
     """What one fold says about the candidates of one kernel width.
 
-    Arrays of shape (n_weights, n_alphas, n_Cs).
+    Arrays of shape (n_weights, n_alphas, n_Cs); of the last those entries are 1 where w = 0 is
+    the solution.
     """
 
     scores: FloatArray
     fit_times: FloatArray
     score_times: FloatArray
     gaps: FloatArray
+    constants: FloatArray
 
 
 class _Data(NamedTuple):
@@ -90,6 +103,87 @@ class _Grid:
     def shape(self) -> tuple[int, int, int]:
         """Number of weights, alphas and Cs."""
         return len(self.weights), len(self.alphas), self.Cs.size
+
+    @property
+    def size(self) -> int:
+        """Number of candidates."""
+        return len(self.weights) * len(self.alphas) * self.Cs.size
+
+
+class _Turn(NamedTuple):
+    """A fold with one kernel width: which of all fits are done there, and who watches them."""
+
+    fold: int
+    gamma: Any
+    n_before: int
+    n_fits: int
+    verbose: int
+    callback: Watcher | None
+
+
+class _Observer:
+    """Tells those who watch which candidate and fold the fits belong to.
+
+    Parameters
+    ----------
+    classifier : ExactOWAClassifier
+        Solves the problems; its own lines and calls are taken over.
+    turn : _Turn
+        The fold.
+    """
+
+    def __init__(self, classifier: ExactOWAClassifier, turn: _Turn) -> None:
+        self._classifier = classifier
+        self._turn = turn
+        self._n_fits = turn.n_before
+        self._params: dict[str, Any] = {}
+        self._label = ""
+        self._record: ProgressRecord | None = None
+        self._callback = turn.callback if callable(turn.callback) else None
+        # A line per fit is for those who want all; others get one every few seconds.
+        classifier.verbose = turn.verbose if turn.verbose > 1 else 0
+        is_watched = self._callback is not None or turn.verbose > 0
+        classifier.callback = self._observe if is_watched else None
+
+    @contextmanager
+    def show(self) -> Iterator[None]:
+        """While this lasts, a line every few seconds says where the search stands."""
+        verbose = self._turn.verbose
+        with speaking(verbose), show_life(1 if verbose == 1 else 0, self._describe):
+            yield
+
+    def solve(
+        self,
+        problems: list[OWAProblem],
+        starts: list[Solution | None],
+        params: dict[str, Any],
+        classes: NDArray[Any],
+    ) -> list[Solution]:
+        """Solutions of the problems of a candidate."""
+        turn = self._turn
+        self._n_fits += 1
+        if self._classifier.callback is not None:
+            self._params = params if turn.gamma is None else {**params, "gamma": turn.gamma}
+            values = ", ".join(
+                f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+                for name, value in self._params.items()
+            )
+            self._label = f"fit {self._n_fits} of {turn.n_fits}, fold {turn.fold}, {values}"
+        self._record = None
+        labels = [self._label]
+        if len(problems) > 1:
+            labels = [f"{self._label}, class {name!s}" for name in classes]
+        return [
+            self._classifier._solve(*task) for task in zip(problems, starts, labels, strict=True)
+        ]
+
+    def _observe(self, record: ProgressRecord) -> bool | None:
+        self._record = replace(record, fold=self._turn.fold, params=self._params)
+        return None if self._callback is None else self._callback(self._record)
+
+    def _describe(self, elapsed: float) -> str:
+        record = self._record
+        return f"{self._label}, {elapsed:.0f} s" if record is None else str(record)
 
 
 class _Answers(ClassifierMixin, BaseEstimator):
@@ -134,6 +228,8 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
     n_jobs: int | None
     refit: bool
     selection: str
+    verbose: int
+    callback: Watcher | None
 
     _searched: ClassVar[dict[str, list[Any]]] = {
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -172,11 +268,17 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         -------
         self : object
             The fitted classifier.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Ctrl-C stops the script, whatever `n_jobs`. Before the parameters are chosen it leaves
+            everything as it was before ``fit``. In the last fit they are chosen, and
+            ``best_estimator_`` is the best point found, with status "interrupted".
         """
         started = perf_counter()
         classifier = self._make_classifier()
         whole = classifier._training_set(X, y, sample_weight)
-        self._take_over(classifier, whole)
         rows = classifier._validate_samples(X)
         labels = np.asarray(y).ravel()
         routed = self._route(labels.size, sample_weight, params)
@@ -191,20 +293,39 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         # Several widths share what was checked; one has no use for a copy of the samples per fold.
         several = len(gammas) > 1
         trainings = [_check_fold(classifier, data, fold) if several else None for fold in folds]
-        splits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_run_fold)(narrowed, samples, data, fold, training, grid, scorer)
+        # A callback is called in this process.
+        callback = self.callback if callable(self.callback) else None
+        n_fits = max(len(gammas), 1) * len(folds) * grid.size
+        turns = (
+            _Turn(fold, gamma, number * grid.size, n_fits, int(self.verbose), callback)
+            for number, (gamma, fold) in enumerate(product(gammas or (None,), range(len(folds))))
+        )
+        splits = Parallel(n_jobs=self.n_jobs if callback is None else 1)(
+            delayed(_run_fold)(narrowed, samples, data, fold, training, grid, scorer, next(turns))
             for narrowed, samples in _share_kernels(classifier, rows, gammas, whole.mass)
             for fold, training in zip(folds, trainings, strict=True)
         )
-        self._keep_results(splits, grid, gammas, len(folds))
+        self._take_over(classifier, whole)
+        n_constant = self._keep_results(splits, grid, gammas, len(folds))
         if self.refit:
-            refit_started = perf_counter()
-            self.best_estimator_ = self._make_classifier().set_params(**self.best_params_)
-            self.best_estimator_.fit(X, y, sample_weight)
-            self.n_iter_ = self.best_estimator_.n_iter_
-            self.refit_time_ = perf_counter() - refit_started
+            with warnings.catch_warnings():
+                if n_constant:
+                    # The search has said so.
+                    warnings.simplefilter("ignore", ConstantClassifierWarning)
+                self._refit(X, y, sample_weight)
         self.fit_time_ = perf_counter() - started
         return self
+
+    def _refit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        """Train the classifier with the chosen parameters."""
+        started = perf_counter()
+        self.best_estimator_ = self._make_classifier().set_params(**self.best_params_)
+        try:
+            self.best_estimator_.fit(X, y, sample_weight)
+        finally:
+            # An interrupt leaves a classifier as well.
+            self.n_iter_ = getattr(self.best_estimator_, "n_iter_", 0)
+            self.refit_time_ = perf_counter() - started
 
     @available_if(_is_refitted)
     def predict(self, X: Any) -> NDArray[Any]:
@@ -368,8 +489,11 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
 
     def _keep_results(
         self, splits: list[_Split], grid: _Grid, gammas: tuple[Any, ...], n_folds: int
-    ) -> None:
-        """Scores in the order of scikit-learn's grids, and the best of them."""
+    ) -> int:
+        """Scores in the order of scikit-learn's grids, and the best of them.
+
+        Returns for how many fits w = 0 was the best, after a warning.
+        """
         axes = {"weights": grid.weights, "alpha": grid.alphas, "C": grid.Cs.tolist()}
         if gammas:
             axes = {"gamma": gammas, **axes}
@@ -414,6 +538,9 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         ordered = tuple(len(axes[name]) for name in names)
         self.scores_ = np.empty((*ordered, n_folds))
         self.scores_[index] = scores
+        constant = arrange("constants") > 0.0
+        warn_of_constant_fits(type(self).__name__, constant, self.best_index_)
+        return int(constant.sum())
 
     def _choose(self, scores: FloatArray, candidates: list[dict[str, Any]]) -> int:
         """The best mean score, or the smallest C within a standard error of it."""
@@ -541,6 +668,18 @@ class _Fitter:
             else:
                 yield self.problems(weights, alpha, C)
 
+    def has_constant(self, solved: list[tuple[OWAProblem, Solution]]) -> bool:
+        """Whether w = 0 is the solution for a candidate, where another could be."""
+        constant = (
+            is_constant(problem, solution, self.classifier._target(problem))
+            for problem, solution in solved
+        )
+        return any(constant) and not self._is_hopeless
+
+    @cached_property
+    def _is_hopeless(self) -> bool:
+        return are_all_the_same(self._samples)
+
     def decide(self, solved: list[list[tuple[OWAProblem, Solution]]]) -> FloatArray:
         """Decision values of the test samples, shape (n_candidates, n_problems, n_test)."""
         if self._shared is None:
@@ -578,14 +717,17 @@ def _run_fold(
     training: TrainingSet | None,
     grid: _Grid,
     scorer: Any,
+    turn: _Turn,
 ) -> _Split:
     """Solve and score all candidates of a width on one fold."""
     if training is None:
         training = _check_fold(classifier, data, fold)
     fitter = _Fitter(clone(classifier), shared, data, fold, training, grid)
-    split = _Split(*(np.empty(grid.shape) for _ in _Split._fields))
+    observer = _Observer(fitter.classifier, turn)
+    split = _Split(*(np.zeros(grid.shape) for _ in _Split._fields))
     upwards = np.argsort(grid.Cs, kind="stable")
-    with blas_threads(fitter.n_multiplications):
+    classes = fitter.training.classes
+    with blas_threads(fitter.n_multiplications), observer.show():
         for i, weights in enumerate(grid.weights):
             starts: list[Solution | None] = [None] * fitter.training.n_problems
             for j, alpha in enumerate(grid.alphas):
@@ -595,20 +737,17 @@ def _run_fold(
                     upwards, fitter.along(weights, alpha, grid.Cs[upwards]), strict=True
                 ):
                     begun = perf_counter()
-                    solutions = [
-                        fitter.classifier._solve(problem, start)
-                        for problem, start in zip(problems, known, strict=True)
-                    ]
+                    params = {"C": float(grid.Cs[k]), "alpha": alpha, "weights": weights}
+                    solutions = observer.solve(problems, known, params, classes)
                     solved.append(list(zip(problems, solutions, strict=True)))
                     split.fit_times[i, j, k] = perf_counter() - begun
                     split.gaps[i, j, k] = max(solution.gap for solution in solutions)
+                    split.constants[i, j, k] = fitter.has_constant(solved[-1])
                     known = list(solutions)
                 starts = [solution for _, solution in solved[0]]
                 begun = perf_counter()
                 values = fitter.decide(solved)
-                split.scores[i, j, upwards] = _score_all(
-                    fitter.training.classes, values, data, fold.test, scorer
-                )
+                split.scores[i, j, upwards] = _score_all(classes, values, data, fold.test, scorer)
                 split.score_times[i, j] = (perf_counter() - begun) / upwards.size
     return split
 

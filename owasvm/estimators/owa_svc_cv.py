@@ -15,6 +15,7 @@ from owasvm.estimators._selection import OWAClassifierCV
 from owasvm.estimators.linear_owa_svc import LinearOWASVC
 from owasvm.estimators.owa_svc import OWASVC
 from owasvm.kernels import KernelFunction
+from owasvm.progress import Watcher
 from owasvm.weights import Quantifier
 
 __all__ = ["OWASVCCV", "LinearOWASVCCV"]
@@ -65,7 +66,12 @@ class OWASVCCV(OWAClassifierCV):
         smallest C whose mean score lies within one standard error of the best, the better score
         where candidates share it.
     verbose : int, default=0
-        As in :class:`OWASVC`.
+        1 writes a line every few seconds that tells fold, candidate and where its fit stands, 2
+        one for every step.
+    callback : callable, "record" or None, default=None
+        As in :class:`OWASVC`, for every fit; the record holds ``fold`` and ``params``. Returning
+        False ends the fit at hand, which is scored as it is. With a function folds are computed
+        one after the other. "record" is for the last fit.
 
     Attributes
     ----------
@@ -158,6 +164,7 @@ class OWASVCCV(OWAClassifierCV):
         refit: bool = True,
         selection: str = "best",
         verbose: int = 0,
+        callback: Watcher | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.Cs = Cs
@@ -184,6 +191,7 @@ class OWASVCCV(OWAClassifierCV):
         self.refit = refit
         self.selection = selection
         self.verbose = verbose
+        self.callback = callback
         self.random_state = random_state
 
     @property
@@ -217,7 +225,7 @@ class LinearOWASVCCV(OWAClassifierCV):
         Families of rank weights, or quantifiers.
     ranks, loss, solver, solver_options, tol, mip_gap, time_limit, max_iter, class_weight
         As in :class:`LinearOWASVC`, for every fit.
-    cv, scoring, n_jobs, refit, selection, verbose, random_state
+    cv, scoring, n_jobs, refit, selection, verbose, callback, random_state
         As in :class:`OWASVCCV`.
 
     Attributes
@@ -286,6 +294,7 @@ class LinearOWASVCCV(OWAClassifierCV):
         refit: bool = True,
         selection: str = "best",
         verbose: int = 0,
+        callback: Watcher | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.Cs = Cs
@@ -306,4 +315,5 @@ class LinearOWASVCCV(OWAClassifierCV):
         self.refit = refit
         self.selection = selection
         self.verbose = verbose
+        self.callback = callback
         self.random_state = random_state

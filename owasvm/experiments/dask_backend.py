@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from owasvm.experiments.plan import ORDER, Chain, FitOptions
 from owasvm.experiments.protocol import Data
-from owasvm.experiments.workers import ignore_interrupts, prepare_worker, software_versions
+from owasvm.experiments.workers import (
+    ignore_interrupts,
+    limit_threads,
+    prepare_worker,
+    software_versions,
+    warm_up,
+)
 from owasvm.extras import require
 
 if TYPE_CHECKING:
@@ -39,6 +45,10 @@ def run_on_dask(job: Job) -> list[str]:
 
     ``job.scheduler`` is the address of the cluster, None for processes of this machine.
     """
+    if job.scheduler is None:
+        # Compiled once and announced once, for all processes.
+        with limit_threads():
+            warm_up()
     with _client(job) as client:
         plugin = _plugin(dict(job.plan.data), is_ours=job.scheduler is None)
         client.register_plugin(plugin, name=_PLUGIN)

@@ -301,6 +301,9 @@ def _run_in_processes(job: Job) -> list[str]:
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+    # Compiled once and announced once, for all processes.
+    with limit_threads():
+        warm_up()
     errors = []
     with (
         _watch(job.store, job.on_stored),

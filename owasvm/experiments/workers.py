@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import signal
@@ -146,6 +147,8 @@ def end_with(parent: int) -> None:
 @lru_cache(maxsize=1)
 def prepare_worker() -> None:
     """Make this process a worker, once: one thread, kernels compiled."""
+    # The main process has said that it compiles.
+    logging.getLogger("owasvm._jit").setLevel(logging.ERROR)
     limit_threads()
     warm_up()
 

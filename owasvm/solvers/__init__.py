@@ -176,6 +176,7 @@ def solve(
             solution = replace(solution, status=Status.LOCAL)
         if watch is not None:
             solution = _conclude(watch, solution)
+        if verbose:
             logger.info("%s%s", f"{label}, " if label else "", solution.summary())
         # Outside solvers catch Ctrl-C themselves; nothing else but a callback can interrupt them.
         asked = callback is None and not callable(watcher)

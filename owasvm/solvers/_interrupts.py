@@ -32,6 +32,9 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(f"Interrupted; the best point found is kept: {solution.summary()}")
         self.solution = solution
 
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[Solution]]:
+        return type(self), (self.solution,)
+
 
 class Notes:
     """Whether somebody wants the solver of this process to stop."""
