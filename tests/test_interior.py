@@ -21,7 +21,13 @@ from owasvm.solution import Status
 from owasvm.solvers import newton
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.contract import Settings
-from owasvm.solvers.interior import FeatureSystem, KernelSystem, choose_groups, minimise
+from owasvm.solvers.interior import (
+    FeatureSystem,
+    KernelSystem,
+    Start,
+    choose_groups,
+    minimise,
+)
 from owasvm.solvers.newton import project_balanced
 from owasvm.solvers.newton.rescue import Rescue
 from owasvm.solvers.newton.tuning import Tuning
@@ -97,9 +103,10 @@ def test_both_systems_find_a_dual_point_of_the_problem(family, weighted, C):
         assert point.gap <= 1e-8
         assert problem.ranked_loss().excess(np.maximum(point.dual, 0.0)) <= 1 + 1e-9
         assert abs(y @ point.dual) <= 1e-6 * point.dual.sum()
-        shift = operator.intercept_shift(y * point.coef)
+        coef = system.coefficients(point.w, point.dual)
+        shift = operator.intercept_shift(y * coef)
         dual = project_balanced(task, point.dual)
-        certificate = judge(problem, dual, point.intercept - shift, coef=point.coef)
+        certificate = judge(problem, dual, point.intercept - shift, coef=coef)
         # With sample weights the levels fit one order of the samples exactly, others nearly.
         assert certificate.gap <= (1e-5 if weighted else 1e-6)
         assert certificate.objective == pytest.approx(known.objective, rel=1e-5)
@@ -119,6 +126,50 @@ def test_few_levels_are_solved_as_what_they_are():
     point = minimise(system, y, None, stairs, 1e-9, Clock.start(Settings()))
     value = point.dual.sum() - 0.5 * (y * point.dual) @ levelled.samples.scores(y * point.dual)
     assert value == pytest.approx(known.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("family", [("basic", 0.15), ("max-entropy", 0.8)])
+@pytest.mark.parametrize("C", [0.1, 100.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_levels_begin_where_few_ended(family, C, weighted):
+    """The same optimum as from w = 0, in fewer iterations."""
+    X, y = _draw(8, n_samples=200)
+    mass = np.random.default_rng(8).uniform(0.5, 2.0, y.size) if weighted else None
+    costs = RankCosts(y.size, *family, C=C, sample_weight=mass)
+    operator = GramSamples(_gram(X), definite=True).operator()
+    clock = Clock.start(Settings())
+    few = choose_groups(costs, np.linspace(2.0, -1.0, y.size), np.inf, y.size)
+    system = KernelSystem(operator, y)
+    point = minimise(system, y, mass, few, 1e-4, clock)
+    many = choose_groups(costs, point.slack, 0.0, 80)
+    cold = minimise(KernelSystem(operator, y), y, mass, many, 1e-7, clock)
+    system.go_to(point.w)
+    start = Start(point.slack, point.intercept, 1e-3 * point.dual.sum())
+    warm = minimise(system, y, mass, many, 1e-7, clock, None, start)
+    assert warm.gap <= 1e-7
+    assert warm.n_iter < cold.n_iter
+    values = [
+        found.dual.sum() - 0.5 * (y * found.dual) @ operator.vector(y * found.dual).scores
+        for found in (cold, warm)
+    ]
+    assert values[1] == pytest.approx(values[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("gap", [1e-12, 1e8])
+def test_a_start_that_leads_nowhere_is_given_up(gap):
+    X, y = _draw(9, n_samples=120)
+    costs = RankCosts(y.size, "basic", 0.15, C=10.0)
+    operator = GramSamples(_gram(X), definite=True).operator()
+    clock = Clock.start(Settings())
+    stairs = choose_groups(costs, np.linspace(2.0, -1.0, y.size), 0.0, 40)
+    system = KernelSystem(operator, y)
+    cold = minimise(system, y, None, stairs, 1e-7, clock)
+    wrong = np.random.default_rng(9).normal(size=y.size)
+    system.go_to(wrong)
+    slack = 1.0 - y * operator.vector(y * wrong).scores
+    found = minimise(system, y, None, stairs, 1e-7, clock, None, Start(slack, 0.0, gap))
+    assert found.gap <= 1e-7
+    np.testing.assert_allclose(found.slack, cold.slack, atol=1e-2)
 
 
 @pytest.mark.parametrize("like", [np.zeros(1), array_api_strict.zeros(1)], ids=["numpy", "strict"])

@@ -476,8 +476,11 @@ class TestInteriorPoints:
         monkeypatch.setattr(interior, "minimise", note)
         at_once = Tuning(rescue_share=0.0, more_patience=0.0)
         found = newton.solve(problem, Settings(), at_once)
-        assert called and called[0].gap <= 1e-6
+        # Few levels come first, and need not be solved as well as the others, which begin there
+        # and meet the limits of their levels as well as their gap.
+        assert called and called[-1].gap <= 1e-6
         assert problem.ranked_loss().excess(np.maximum(called[0].dual, 0.0)) <= 1 + 1e-9
+        assert problem.ranked_loss().excess(np.maximum(called[-1].dual, 0.0)) <= 1 + 1e-6
         assert found.status == "optimal"
         assert found.objective == pytest.approx(expected.objective, rel=2e-6)
 

@@ -33,9 +33,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.solvers.clock import Clock
+from owasvm.solvers.interior._pairs import centre
 from owasvm.solvers.interior.groups import Staircase, choose_groups
 from owasvm.solvers.interior.pairs import ArrayPairs, CompiledPairs, Pairs, PairStart
-from owasvm.solvers.interior.systems import FeatureSystem, KernelSystem, Move, System
+from owasvm.solvers.interior.systems import (
+    FeatureSystem,
+    KernelSystem,
+    Move,
+    System,
+    Weights,
+)
 
 if TYPE_CHECKING:
     from owasvm.samples.device import Place
@@ -47,6 +54,7 @@ __all__ = [
     "KernelSystem",
     "Point",
     "Staircase",
+    "Start",
     "System",
     "choose_groups",
     "minimise",
@@ -65,6 +73,10 @@ _GAIN = 0.01
 # Steps end at this share of the way to the boundary, nearer where they are long.
 _CAUTIOUS = 0.9
 _BOLD = 0.99
+# After so many steps below this a start is given up; the next one has so many times its gap.
+_MOST_SHORT_STEPS = 3
+_SHORT_STEP = 0.03
+_FURTHER = 10.0
 # Shares of the cap and of the levels at the start.
 _FIRST_SHARE = 0.9
 
@@ -77,8 +89,8 @@ class Point:
     ----------
     dual : ndarray of shape (n_samples,)
         A point of the dual set, balanced up to rounding.
-    coef : ndarray of shape (n_samples,)
-        Coefficients of w, which is near the one of `dual` and fits the slacks better.
+    w : ndarray
+        In the coordinates of the system: near the one of `dual`, and fits the slacks better.
     intercept : float
         Of the centred samples.
     slack : ndarray of shape (n_samples,)
@@ -90,24 +102,61 @@ class Point:
     """
 
     dual: FloatArray
-    coef: FloatArray
+    w: FloatArray
     intercept: float
     slack: FloatArray
     gap: float
     n_iter: int
 
 
+@dataclass
+class Start:
+    """A point to begin at, with slacks that belong to the `w` of the system.
+
+    Parameters
+    ----------
+    slack : ndarray of shape (n_samples,)
+        At w and the intercept.
+    intercept : float
+        Of the centred samples.
+    gap : float
+        Between the levelled problem and its dual, to begin with: a multiple of what the point is
+        off by.
+    """
+
+    slack: FloatArray
+    intercept: float
+    gap: float
+
+
 class _State:
     """All variables of the method."""
 
     def __init__(
-        self, stairs: Staircase, mass: FloatArray, y: FloatArray, place: Place | None
+        self,
+        stairs: Staircase,
+        mass: FloatArray,
+        place: Place | None,
+        start: Start | None,
     ) -> None:
         n_levels = stairs.jump.size
-        levels = np.arange(n_levels)
+        n_pairs = int(np.sum(stairs.spans[:, 1] - stairs.spans[:, 0]))
+        self.n_products = 2 * n_pairs + n_levels
+        self.limit = stairs.jump * stairs.reach
+        # What levels that do not meet their limits yet cost, about; steps leave a share of it.
+        self.beyond = 0.0
+        pairs = self._begin(stairs, mass) if start is None else self._go_on(stairs, mass, start)
+        self.pairs: Pairs
+        if place is not None and n_pairs == mass.size * n_levels:
+            self.pairs = ArrayPairs(pairs, place)
+        else:
+            self.pairs = CompiledPairs(pairs)
+
+    def _begin(self, stairs: Staircase, mass: FloatArray) -> PairStart:
+        """At w = 0."""
+        levels = np.arange(stairs.jump.size)
         met = (stairs.spans[:, :1] <= levels) & (levels < stairs.spans[:, 1:])
         n_pairs = int(np.count_nonzero(met))
-        self.n_products = 2 * n_pairs + n_levels
         filled = _FIRST_SHARE * stairs.reach / (mass @ met)
         share = np.where(met, np.outer(mass, stairs.jump * filled), 0.0)
         rest = np.where(met, np.outer(mass, stairs.jump) - share, np.inf)
@@ -115,7 +164,7 @@ class _State:
         typical = float(mass.mean())
         pushed = barrier / (typical * stairs.jump) * (1.0 / (1.0 - filled) - 1.0 / filled)
         self.level = 1.0 - np.clip(pushed, -2.0, 0.9)
-        self.slack = np.ones(y.size)
+        self.slack = np.ones(mass.size)
         self.intercept = 0.0
         above = barrier / rest
         below = np.divide(barrier, share, out=np.zeros_like(share), where=met)
@@ -124,14 +173,36 @@ class _State:
         below += np.maximum(-lacking, 0.0)
         self.dual = share.sum(axis=1)
         self.used = share.sum(axis=0)
-        self.limit = stairs.jump * stairs.reach
         self.bound = self.limit - self.used
-        start = PairStart(share, below, above, stairs.jump, mass, stairs.spans)
-        self.pairs: Pairs
-        if place is not None and n_pairs == met.size:
-            self.pairs = ArrayPairs(start, place)
-        else:
-            self.pairs = CompiledPairs(start)
+        return PairStart(share, below, above, stairs.jump, mass, stairs.spans)
+
+    def _go_on(self, stairs: Staircase, mass: FloatArray, start: Start) -> PairStart:
+        """On the central path of the pairs, at given slacks and levels."""
+        shape = mass.size, stairs.jump.size
+        barrier = start.gap / self.n_products
+        self.slack, self.intercept = start.slack.copy(), start.intercept
+        # No level leaves more of its limit than all of it.
+        self.level = np.maximum(stairs.height, barrier / self.limit)
+        self.bound = barrier / self.level
+        pairs = PairStart(
+            np.zeros(shape), np.ones(shape), np.ones(shape), stairs.jump, mass, stairs.spans
+        )
+        self.dual, self.used = np.empty(shape[0]), np.empty(shape[1])
+        centre(
+            barrier,
+            self.slack,
+            self.level,
+            stairs.jump,
+            mass,
+            stairs.spans,
+            pairs.share,
+            pairs.below,
+            pairs.above,
+            self.dual,
+            self.used,
+        )
+        self.beyond = float(self.level @ np.abs(self.limit - self.used - self.bound))
+        return pairs
 
 
 def minimise(
@@ -142,20 +213,41 @@ def minimise(
     accuracy: float,
     clock: Clock,
     place: Place | None = None,
+    start: Start | None = None,
 ) -> Point:
     """Minimise the levelled problem until its relative gap is below `accuracy`.
 
-    `place` is the device to keep the pairs on.
+    `place` is the device to keep the pairs on. Without a `start`, w of the system is 0; a start
+    that leads nowhere is tried again further from the boundary, and given up then.
     """
-    state = _State(stairs, np.ones(y.size) if mass is None else mass, y, place)
+    mass = np.ones(y.size) if mass is None else mass
+    starts: list[Start | None] = [None]
+    if start is not None:
+        starts = [start, replace(start, gap=_FURTHER * start.gap), None]
+    w = system.w
+    for begin in starts:
+        system.go_to(w if begin is not None else np.zeros_like(w))
+        state = _State(stairs, mass, place, begin)
+        point = _descend(system, state, accuracy, clock, may_give_up=begin is not None)
+        if point.gap <= accuracy or clock.expired:
+            break
+    return point
+
+
+def _descend(
+    system: System, state: _State, accuracy: float, clock: Clock, *, may_give_up: bool
+) -> Point:
+    """Iterate until the accuracy is reached, numbers break down, or short steps lead nowhere."""
     best = Point(state.dual.copy(), system.w.copy(), 0.0, state.slack.copy(), np.inf, 0)
+    n_short = 0
     with np.errstate(all="ignore"):
         for n_iter in range(_MAX_ITERATIONS):
             gap, weight, by_sample, by_level = state.pairs.weigh()
             gap += float(state.level @ state.bound)
+            weights = Weights(weight, by_sample, by_level + state.bound / state.level)
             distance = system.begin(state.dual)
             value = float(state.dual.sum()) - 0.5 * distance
-            error = (gap + distance) / max(1.0, abs(value))
+            error = (gap + state.beyond + distance) / max(1.0, abs(value))
             if not np.isfinite(error):
                 break
             if error < best.gap:
@@ -169,14 +261,16 @@ def minimise(
                 )
             if error <= accuracy or clock.expired:
                 break
-            system.factorise(weight, by_sample, by_level + state.bound / state.level)
-            if not _iterate(state, system, gap / state.n_products):
+            system.factorise(weights)
+            step = _iterate(state, system, gap / state.n_products)
+            n_short += int(step < _SHORT_STEP)
+            if step <= 0.0 or (may_give_up and n_short == _MOST_SHORT_STEPS):
                 break
-        return replace(best, coef=system.coefficients(best.coef, best.dual))
+    return best
 
 
-def _iterate(state: _State, system: System, barrier: float) -> bool:
-    """One predictor, one corrector, some corrections of centrality; False where all break down."""
+def _iterate(state: _State, system: System, barrier: float) -> float:
+    """A predictor, a corrector, some corrections of centrality; the step, 0 in a breakdown."""
     pairs = state.pairs
     lacking = state.limit - state.used - state.bound
     wanted_bound = -state.level * state.bound
@@ -211,15 +305,16 @@ def _iterate(state: _State, system: System, barrier: float) -> bool:
         if not enough:
             break
     if not (np.isfinite(longest) and longest > 1e-12 and np.all(np.isfinite(direction.slack))):
-        return False
+        return 0.0
     step = longest * (_BOLD if longest >= _LONG_STEP else _CAUTIOUS)
     state.level += step * direction.level
     state.bound += step * bound_step
     state.slack += step * direction.slack
     state.intercept += step * direction.intercept
     system.advance(step, direction)
+    state.beyond *= 1.0 - step
     state.dual, state.used = pairs.move(step)
-    return True
+    return step
 
 
 def _solve(

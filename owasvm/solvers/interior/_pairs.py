@@ -6,6 +6,8 @@ distances ``above - below = u_i - t_g``. On the central path ``below * p`` and
 samples it is ranked among, those from ``spans[i, 0]`` up to ``spans[i, 1]``.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,44 @@ IntArray = NDArray[np.int64]
 
 # Sums and maxima in any order; numbers that are not finite show in the steps of the slacks.
 _LOOSE = {"reassoc", "contract", "nnan", "nsz"}
+# Shares start at least this far, relative to their cap, from both ends.
+_EDGE = 1e-12
+
+
+@njit(cache=True, fastmath=_LOOSE)
+def centre(
+    barrier: float,
+    slack: FloatArray,
+    level: FloatArray,
+    jump: FloatArray,
+    mass: FloatArray,
+    spans: IntArray,
+    share: FloatArray,
+    below: FloatArray,
+    above: FloatArray,
+    by_sample: FloatArray,
+    by_level: FloatArray,
+) -> None:
+    """Overwrites the pairs by those of the central path, and the sums of their shares."""
+    by_level[:] = 0.0
+    for i in range(share.shape[0]):
+        total = 0.0
+        for g in range(spans[i, 0], spans[i, 1]):
+            cap = jump[g] * mass[i]
+            apart = slack[i] - level[g]
+            scaled = apart * cap / barrier
+            value = cap * (0.5 + 0.5 * scaled / (2.0 + math.sqrt(scaled * scaled + 4.0)))
+            value = min(max(value, _EDGE * cap), (1.0 - _EDGE) * cap)
+            if apart >= 0.0:
+                below[i, g] = barrier / value
+                above[i, g] = below[i, g] + apart
+            else:
+                above[i, g] = barrier / (cap - value)
+                below[i, g] = above[i, g] - apart
+            share[i, g] = value
+            total += value
+            by_level[g] += value
+        by_sample[i] = total
 
 
 @njit(cache=True, fastmath=_LOOSE)

@@ -45,6 +45,8 @@ class Staircase:
         Ascending.
     loss : float
         What the averaging loses at the slacks the groups were chosen for.
+    height : ndarray of shape (n_levels,)
+        Where the levels lie among the slacks the groups were chosen for.
     spans : ndarray of shape (n_samples, 2)
         The first level that each sample meets, and the one behind its last: those of the samples
         it is ranked among.
@@ -53,29 +55,33 @@ class Staircase:
     jump: FloatArray
     reach: FloatArray
     loss: float
+    height: FloatArray
     spans: IntArray
 
 
 def choose_groups(costs: Costs, slack: FloatArray, allowed: float, most: int) -> Staircase:
     """As few groups as lose no more than `allowed` at the slacks, but not very few, nor `most`."""
     spans = np.empty((slack.size, 2), dtype=np.int64)
-    jumps, reaches, lost, n_levels = [], [], 0.0, 0
+    jumps, reaches, heights, lost, n_levels = [], [], [], 0.0, 0
     for ranked, part in parts_of(costs):
         share = ranked.size / slack.size
         own_most = math.ceil(most * ranked.size / slack.size)
-        jump, reach, loss = _choose_levels(part, slack[ranked], share * allowed, own_most)
+        jump, reach, height, loss = _choose_levels(part, slack[ranked], share * allowed, own_most)
         spans[ranked] = n_levels, n_levels + jump.size
         jumps.append(jump)
         reaches.append(reach)
+        heights.append(height)
         lost += loss
         n_levels += jump.size
-    return Staircase(np.concatenate(jumps), np.concatenate(reaches), lost, spans)
+    return Staircase(
+        np.concatenate(jumps), np.concatenate(reaches), lost, np.concatenate(heights), spans
+    )
 
 
 def _choose_levels(
     costs: Costs, slack: FloatArray, allowed: float, most: int
-) -> tuple[FloatArray, FloatArray, float]:
-    """Jumps and reaches of samples that are ranked together, and what they lose."""
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Jumps, reaches and heights of samples that are ranked together, and what they lose."""
     order = np.argsort(-slack, kind="stable")
     mass = np.ones(slack.size) if costs.sample_weight is None else costs.sample_weight[order]
     price = costs.largest_first(order) / mass
@@ -92,7 +98,9 @@ def _choose_levels(
     means = np.add.reduceat(mass * price, edges[:-1]) / totals
     jump = means - np.append(means[1:], 0.0)
     kept = jump > 1e-14 * means[0]
-    return jump[kept], np.cumsum(totals)[kept], lost
+    reach = np.cumsum(totals)[kept]
+    middle = np.cumsum(mass) - 0.5 * mass
+    return jump[kept], reach, np.interp(reach, middle, sorted_slack, right=0.0), lost
 
 
 def _spread(price: FloatArray, sorted_slack: FloatArray) -> FloatArray:

@@ -25,13 +25,12 @@ from owasvm.samples import Operator
 from owasvm.samples.operators import (
     Lifted,
     factorise_definite,
-    solve_definite,
     solve_factorised,
 )
 
 FloatArray = NDArray[np.float64]
 
-__all__ = ["FeatureSystem", "KernelSystem", "Move", "System"]
+__all__ = ["FeatureSystem", "KernelSystem", "Move", "System", "Weights"]
 
 # Rows that are held a second time, scaled.
 _BLOCK_ROWS = 4096
@@ -46,6 +45,19 @@ class Move(NamedTuple):
     intercept: float
 
 
+class Weights(NamedTuple):
+    """How shares follow ``u_i - t_g``; their sums by sample, and by level with the bounds."""
+
+    weight: FloatArray
+    by_sample: FloatArray
+    by_level: FloatArray
+
+    def curve(self, vector: FloatArray) -> FloatArray:
+        """The change of the dual point that changes of the slacks make, levels let loose."""
+        pulled = (vector @ self.weight) / self.by_level
+        return self.by_sample * vector - self.weight @ pulled
+
+
 class System(Protocol):
     """Holds w, in coordinates of its own, and solves for steps."""
 
@@ -54,10 +66,13 @@ class System(Protocol):
     def coefficients(self, w: FloatArray, dual: FloatArray) -> FloatArray:
         """Balanced coefficients, without the signs of the labels, of a `w` near that of `dual`."""
 
+    def go_to(self, w: FloatArray) -> None:
+        """Take this w."""
+
     def begin(self, dual: FloatArray) -> float:
         """Take note of the current point; the squared distance of w to the one of `dual`."""
 
-    def factorise(self, weight: FloatArray, by_sample: FloatArray, by_level: FloatArray) -> None:
+    def factorise(self, weights: Weights) -> None:
         """Prepare for steps with given weights."""
 
     def solve(self, by_sample: FloatArray, by_level: FloatArray) -> Move:
@@ -79,6 +94,23 @@ class _ScaledFactor:
         return solve_factorised(self._factor, (self._scale * side)[None])[0] * self._scale
 
 
+def _factorise_rows(rows: FloatArray, y: FloatArray, weights: Weights) -> _ScaledFactor:
+    """``I + X'MX``, bordered by the intercept."""
+    size = rows.shape[1]
+    coupled = rows.T @ weights.weight
+    matrix = np.empty((size + 1, size + 1))
+    matrix[:size, :size] = -(coupled / weights.by_level) @ coupled.T
+    for first in range(0, y.size, _BLOCK_ROWS):
+        part = slice(first, first + _BLOCK_ROWS)
+        scaled = rows[part] * np.sqrt(weights.by_sample[part])[:, np.newaxis]
+        matrix[:size, :size] += scaled.T @ scaled
+    matrix[np.arange(size), np.arange(size)] += 1.0
+    border = weights.curve(y)
+    matrix[:size, size] = matrix[size, :size] = border @ rows
+    matrix[size, size] = float(y @ border)
+    return _ScaledFactor(matrix)
+
+
 class FeatureSystem:
     """w by its entries, for samples with few (centred) features.
 
@@ -97,47 +129,36 @@ class FeatureSystem:
 
     def coefficients(self, w: FloatArray, dual: FloatArray) -> FloatArray:
         columns = np.column_stack([self._rows, self._y])
+        factor = factorise_definite(columns.T @ columns)
         coef = dual
         for _ in range(2):
             lacking = np.append(w, 0.0) - coef @ columns
-            coef = coef + columns @ solve_definite(columns.T @ columns, lacking[None])[0]
+            coef = coef + columns @ solve_factorised(factor, lacking[None])[0]
         return coef
+
+    def go_to(self, w: FloatArray) -> None:
+        self.w = w.copy()
 
     def begin(self, dual: FloatArray) -> float:
         self._residual = self.w - dual @ self._rows
-        self._imbalance = -float(self._y @ dual)
+        self._imbalance = float(self._y @ dual)
         return float(self._residual @ self._residual)
 
-    def factorise(self, weight: FloatArray, by_sample: FloatArray, by_level: FloatArray) -> None:
-        rows, size = self._rows, self.w.size
-        self._weight, self._by_sample, self._by_level = weight, by_sample, by_level
-        coupled = rows.T @ weight
-        matrix = np.empty((size + 1, size + 1))
-        matrix[:size, :size] = -(coupled / by_level) @ coupled.T
-        for first in range(0, self._y.size, _BLOCK_ROWS):
-            part = slice(first, first + _BLOCK_ROWS)
-            scaled = rows[part] * np.sqrt(by_sample[part])[:, np.newaxis]
-            matrix[:size, :size] += scaled.T @ scaled
-        matrix[np.arange(size), np.arange(size)] += 1.0
-        border = self._curve(self._y)
-        matrix[:size, size] = matrix[size, :size] = border @ rows
-        matrix[size, size] = float(self._y @ border)
-        self._factor = _ScaledFactor(matrix)
-
-    def _curve(self, vector: FloatArray) -> FloatArray:
-        pulled = (vector @ self._weight) / self._by_level
-        return self._by_sample * vector - self._weight @ pulled
+    def factorise(self, weights: Weights) -> None:
+        self._weights = weights
+        self._factor = _factorise_rows(self._rows, self._y, weights)
 
     def solve(self, by_sample: FloatArray, by_level: FloatArray) -> Move:
-        constant = by_sample - self._weight @ (by_level / self._by_level)
+        weights = self._weights
+        constant = by_sample - weights.weight @ (by_level / weights.by_level)
         side = np.append(
             constant @ self._rows - self._residual,
-            float(self._y @ constant) - self._imbalance,
+            float(self._y @ constant) + self._imbalance,
         )
         solved = self._factor.solve(side)
         w, intercept = solved[:-1], float(solved[-1])
         slack = -(self._rows @ w + intercept * self._y)
-        level = (slack @ self._weight + by_level) / self._by_level
+        level = (slack @ weights.weight + by_level) / weights.by_level
         return Move(w, slack, level, intercept)
 
     def advance(self, step: float, move: Move) -> None:
@@ -160,14 +181,18 @@ class KernelSystem:
         """``Y K Y dual``."""
         return self._y * self._operator.vector(self._y * dual).scores
 
+    def go_to(self, w: FloatArray) -> None:
+        self.w = w.copy()
+
     def begin(self, dual: FloatArray) -> float:
         self._lacking = self.w - dual
         self._pull = self._product(self._lacking)
         self._imbalance = float(self._y @ dual)
         return max(float(self._lacking @ self._pull), 0.0)
 
-    def factorise(self, weight: FloatArray, by_sample: FloatArray, by_level: FloatArray) -> None:
+    def factorise(self, weights: Weights) -> None:
         y = self._y
+        weight, by_sample, by_level = weights
         self._inverse = 1.0 / np.maximum(by_sample, 1e-280)
         self._lifted: Lifted = self._operator.lift(self._inverse)
         self._shares = weight * self._inverse[:, np.newaxis]

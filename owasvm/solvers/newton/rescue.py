@@ -33,7 +33,7 @@ _PROGRESS = 0.1
 # fifteen times per iteration: this many take half a second.
 _MAX_PAIRS = 3_000_000
 # Share of the tolerance that the levels may cost, and that is left to the iterations.
-_LEVEL_SHARE = 0.25
+_LEVEL_SHARE = 0.5
 _ITERATION_SHARE = 0.4
 _MAX_ROUNDS = 2
 # Levels that turn out to be too coarse are chosen anew for this share of the loss.
@@ -48,6 +48,13 @@ _MUCH = 0.1
 _LITTLE = 0.02
 # Levels to expect, at least.
 _FIRST_LEVELS = 24
+# More levels than these begin where the first ones ended, at this accuracy.
+_FEW_LEVELS = 32
+_FIRST_ACCURACY = 1e-4
+# Rounds behind them begin at a gap of about that size,
+_LATER_ACCURACY = 5e-6
+# this many times: a start too close to the boundary stalls.
+_BEGIN = 20.0
 
 
 class Rescue:
@@ -134,35 +141,27 @@ class Rescue:
 
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         """Points of the dual set, of finer and finer levels; they count as no Newton steps."""
-        task, costs = self._task, self._costs
-        rows = None
-        if self._width is not None:
-            rows = task.operator.rows_in_memory()
-            rows *= task.y[:, np.newaxis]
+        task = self._task
+        system = self._make_system()
         slack, objective, share = iterate.slack, iterate.objective, _LEVEL_SHARE
+        accuracy = max(_ITERATION_SHARE * self._tol, 1e-12)
         self.is_at_work = True
-        for _ in range(_MAX_ROUNDS):
-            stairs, allowed = self._choose_levels(slack, objective, share)
-            if rows is None:
-                system: interior.System = interior.KernelSystem(task.operator, task.y)
-            else:
-                system = interior.FeatureSystem(rows, task.y)
-            accuracy = max(_ITERATION_SHARE * self._tol, 1e-12)
-            point = interior.minimise(
-                system,
-                task.y,
-                costs.sample_weight,
-                stairs,
-                accuracy,
-                clock,
-                task.operator.place,
-            )
+        start = None
+        stairs, allowed = self._choose_levels(slack, objective, share)
+        if stairs.jump.size > _FEW_LEVELS:
+            # Few levels say where many begin.
+            stairs = interior.choose_groups(self._costs, slack, np.inf, _FIRST_LEVELS)
+            point = self._minimise(system, stairs, max(accuracy, _FIRST_ACCURACY), clock, None)
             if not np.isfinite(point.gap):
                 return
-            logger.debug(
-                "%d levels, %d iterations, gap %.1e", stairs.jump.size, point.n_iter, point.gap
-            )
-            w = task.operator.vector(task.target(point.coef))
+            slack, objective = point.slack, self._guess_objective(point)
+            start = self._start_from(system, point, _FIRST_ACCURACY)
+            stairs, allowed = self._choose_levels(slack, objective, share)
+        for _ in range(_MAX_ROUNDS):
+            point = self._minimise(system, stairs, accuracy, clock, start)
+            if not np.isfinite(point.gap):
+                return
+            w = task.operator.vector(task.target(system.coefficients(point.w, point.dual)))
             slack = point.slack
             objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
             yield Iterate(
@@ -179,3 +178,49 @@ class Rescue:
             if clock.expired or stairs.loss > allowed or point.gap > 2.0 * accuracy:
                 return
             share *= _FINER
+            stairs, allowed = self._choose_levels(slack, objective, share)
+            start = self._start_from(system, point, _LATER_ACCURACY)
+
+    def _make_system(self) -> interior.System:
+        task = self._task
+        if self._width is None:
+            return interior.KernelSystem(task.operator, task.y)
+        rows = task.operator.rows_in_memory()
+        rows *= task.y[:, np.newaxis]
+        return interior.FeatureSystem(rows, task.y)
+
+    def _guess_objective(self, point: interior.Point) -> float:
+        """At an optimum the sum of the dual point exceeds it by as much as the loss lacks."""
+        return 0.5 * (float(point.dual.sum()) + self._task.loss.value(point.slack))
+
+    def _start_from(
+        self, system: interior.System, point: interior.Point, accuracy: float
+    ) -> interior.Start:
+        """A start next to a point of about that accuracy."""
+        system.go_to(point.w)
+        scale = max(1.0, abs(self._guess_objective(point)))
+        return interior.Start(point.slack, point.intercept, _BEGIN * accuracy * scale)
+
+    def _minimise(
+        self,
+        system: interior.System,
+        stairs: interior.Staircase,
+        accuracy: float,
+        clock: Clock,
+        start: interior.Start | None,
+    ) -> interior.Point:
+        task = self._task
+        point = interior.minimise(
+            system,
+            task.y,
+            self._costs.sample_weight,
+            stairs,
+            accuracy,
+            clock,
+            task.operator.place,
+            start,
+        )
+        logger.debug(
+            "%d levels, %d iterations, gap %.1e", stairs.jump.size, point.n_iter, point.gap
+        )
+        return point
