@@ -42,9 +42,9 @@ _DESCRIPTION = """\
 Find labels that look wrong. Every row is judged by classifiers that were
 trained on other rows: by cross-validation, several times over with other folds.
 
-The classifier is a classical SVM on standardised features, its width and C
-chosen out of a few by how well it predicts; or, with any option of the model,
-the one that 'owasvm fit' would train with these options.
+The judges are six classical SVMs on standardised features, of two C and three
+widths, averaged by how well they predict; or, with any option of the model, the
+one that 'owasvm fit' would train with these options.
 """
 _EPILOG = f"""\
 the output:

@@ -26,6 +26,19 @@ chance, the class with more of them is the more suspicious one:
 
 Classes that merely overlap, or are of different size, are claimed in like shares after the
 centring, and keep :math:`\delta = 0`.
+
+Unless a classifier is given, six classical SVMs judge together: C is 1 or 3, and gamma 1/4, 1 or 4
+times one over the number of features, which are standardised. Their decision values are averaged
+with the weights
+
+.. math:: v_m = \exp\Bigl(-\frac{\bar\xi_m - \min_l \bar\xi_l}{e / 2}\Bigr), \qquad
+          \bar\xi_m = \operatorname{mean}_i \max\bigl(0,\ 1 - y_i f^m(x_i)\bigr),
+
+:math:`\bar\xi_m` being the mean deviation of the labels as they are from classifier m, out of fold
+in the first draw (of several classes, the sum over all of them, each against the rest), and e the
+standard error of the smallest one. So a classifier that predicts clearly worse than the best has
+no say, and those that chance alone could order need not be told apart. Weights below 0.1 count
+as 0.
 """
 
 from __future__ import annotations
@@ -45,6 +58,10 @@ _CONFIDENT = 0.75
 _OFFSET = 0.5
 # Claims added to every class, so that shares of 0 have a logarithm.
 _PRIOR_CLAIMS = 0.5
+# The judges unless one is given: C, and gamma in units of one over the number of features.
+_JUDGES = tuple((C, width) for C in (1.0, 3.0) for width in (0.25, 1.0, 4.0))
+# Judges of less weight than this share of the best one's are not asked again.
+_LEAST_WEIGHT = 0.1
 
 
 def label_issues(
@@ -66,11 +83,10 @@ def label_issues(
     ----------
     estimator : estimator or None
         A classifier of owasvm, a pipeline that ends in one, or any classifier of scikit-learn
-        with ``decision_function`` or ``predict_proba``; it is not changed. None stands for a
-        classical SVM on standardised features, ``make_pipeline(StandardScaler(),
-        OWASVC(weights="uniform"))``, with ``C=1`` and ``gamma=1 / n_features`` unless the first
-        draw of the folds says that 4 times this `gamma`, or ``C=10``, predicts the labels better
-        by more than one standard error.
+        with ``decision_function`` or ``predict_proba``; it is not changed. None stands for the
+        mean of six classical SVMs on standardised features, ``make_pipeline(StandardScaler(),
+        OWASVC(C, weights="uniform", gamma=gamma))`` with C = 1 and 3, gamma = 1/4, 1 and 4 times
+        ``1 / n_features``, weighted by how well they predict the labels.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Samples; with ``kernel="precomputed"`` their Gram matrix.
     y : array-like of shape (n_samples,)
@@ -113,7 +129,6 @@ def label_issues(
     >>> sorted(issues["suggested"][:2].tolist())
     [0, 1]
     """
-    from sklearn.model_selection import cross_val_predict
     from sklearn.utils import check_consistent_length
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import column_or_1d
@@ -127,12 +142,11 @@ def label_issues(
             f"y must hold at least two classes to tell apart; it holds {classes.tolist()} only."
         )
     folds = _folds(cv, n_repeats, random_state, classes, counts)
-    model = _choose_classifier(X, codes, folds[0], n_jobs) if estimator is None else estimator
-    method = _method_of(model)
-    values = [
-        cross_val_predict(model, X, codes, cv=fold, method=method, n_jobs=n_jobs) for fold in folds
-    ]
-    score, preferred = suspicion(np.mean(values, axis=0), codes)
+    if estimator is None:
+        values = _average_judges(X, codes, folds, n_jobs)
+    else:
+        values = _predict_unseen(estimator, X, codes, folds, n_jobs)
+    score, preferred = suspicion(values, codes)
     order = np.argsort(-score, kind="stable")
     return _record(
         {
@@ -164,9 +178,7 @@ def suspicion(decision_values: ArrayLike, codes: ArrayLike) -> tuple[FloatArray,
         The label itself, or where the score is positive the class that claims the sample most.
     """
     labels = np.asarray(codes)
-    values = np.asarray(decision_values, dtype=np.float64)
-    if values.ndim == 1:
-        values = np.column_stack([-0.5 * values, 0.5 * values])
+    values = _by_class(decision_values)
     n_classes = values.shape[1]
     of_class = [labels == k for k in range(n_classes)]
     centres = np.array(
@@ -189,6 +201,12 @@ def suspicion(decision_values: ArrayLike, codes: ArrayLike) -> tuple[FloatArray,
     return score, np.where(score > 0.0, rivals, labels)
 
 
+def _by_class(decision_values: ArrayLike) -> FloatArray:
+    """One column per class."""
+    values = np.asarray(decision_values, dtype=np.float64)
+    return np.column_stack([-0.5 * values, 0.5 * values]) if values.ndim == 1 else values
+
+
 def _claims(values: FloatArray, labels: IntArray) -> tuple[FloatArray, IntArray]:
     """By how much another class claims each sample, and which one."""
     rows = np.arange(labels.size)
@@ -209,13 +227,21 @@ def _class_offsets(n_claimed: IntArray, sizes: IntArray) -> FloatArray:
     return _OFFSET * np.sign(excess) * np.maximum(0.0, np.abs(excess) - errors)
 
 
-def _choose_classifier(X: Any, codes: IntArray, fold: Any, n_jobs: int | None) -> Any:
-    """A classical SVM, wide and cautious unless another one predicts clearly better.
-
-    Labels are noisy, so small differences of the accuracy mean little, and the cautious
-    classifier finds wrong labels best where it learns the classes at all.
-    """
+def _predict_unseen(
+    model: Any, X: Any, codes: IntArray, folds: list[Any], n_jobs: int | None
+) -> FloatArray:
+    """Out-of-fold decision values, their mean over the draws of the folds."""
     from sklearn.model_selection import cross_val_predict
+
+    method = _method_of(model)
+    draws = [
+        cross_val_predict(model, X, codes, cv=fold, method=method, n_jobs=n_jobs) for fold in folds
+    ]
+    return np.mean(draws, axis=0)
+
+
+def _average_judges(X: Any, codes: IntArray, folds: list[Any], n_jobs: int | None) -> FloatArray:
+    """Out-of-fold decision values of classical SVMs, weighted by how well they predict."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -223,17 +249,41 @@ def _choose_classifier(X: Any, codes: IntArray, fold: Any, n_jobs: int | None) -
     from owasvm.rounding import is_sparse
 
     # Features of variance 1: this is "scale". Means would fill the zeros of a sparse matrix.
-    scale = 1.0 / np.shape(X)[1]
-    best, best_hits = None, np.zeros(codes.size, dtype=np.int64)
-    for C, gamma in ((1.0, scale), (1.0, 4.0 * scale), (10.0, scale), (10.0, 4.0 * scale)):
-        classifier = OWASVC(C=C, weights="uniform", gamma=gamma)
-        model = make_pipeline(StandardScaler(with_mean=not is_sparse(X)), classifier)
-        predicted = cross_val_predict(model, X, codes, cv=fold, n_jobs=n_jobs)
-        hits = (predicted == codes).astype(np.int64)
-        gain = hits - best_hits
-        if best is None or gain.sum() > np.sqrt(np.count_nonzero(gain)):
-            best, best_hits = model, hits
-    return best
+    scale, with_mean = 1.0 / np.shape(X)[1], not is_sparse(X)
+    judges = [
+        make_pipeline(
+            StandardScaler(with_mean=with_mean),
+            OWASVC(C=C, weights="uniform", gamma=width * scale),
+        )
+        for C, width in _JUDGES
+    ]
+    values = [_predict_unseen(judge, X, codes, folds[:1], n_jobs) for judge in judges]
+    weights = _weigh_judges(values, codes)
+    asked = np.flatnonzero(weights)
+    if len(folds) > 1:
+        for number in asked:
+            others = _predict_unseen(judges[number], X, codes, folds[1:], n_jobs)
+            values[number] = values[number] / len(folds) + others * (1.0 - 1.0 / len(folds))
+    return np.average([values[number] for number in asked], axis=0, weights=weights[asked])
+
+
+def _deviations(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Hinge deviations of the labels; of several classes their sum, each against the rest."""
+    if values.ndim == 1:
+        return np.maximum(0.0, 1.0 - np.where(codes == 1, 1.0, -1.0) * values)
+    own = np.arange(values.shape[1]) == codes[:, np.newaxis]
+    return np.maximum(0.0, 1.0 - np.where(own, 1.0, -1.0) * values).sum(axis=1)
+
+
+def _weigh_judges(values: list[FloatArray], codes: IntArray) -> FloatArray:
+    """Weights that fall with the mean deviation; 1 for the smallest."""
+    deviations = np.array([_deviations(own, codes) for own in values])
+    means = deviations.mean(axis=1)
+    best = int(means.argmin())
+    # Where the best one deviates nowhere, only its equals count.
+    error = max(float(deviations[best].std()) / np.sqrt(codes.size), 1e-9)
+    weights = np.exp(-2.0 * (means - means[best]) / error)
+    return np.where(weights < _LEAST_WEIGHT, 0.0, weights)
 
 
 def _method_of(estimator: Any) -> str:
@@ -255,13 +305,13 @@ def _folds(
     counts: IntArray,
 ) -> list[Any]:
     """Splitters, one per repetition."""
-    from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import StratifiedKFold, check_cv
     from sklearn.utils import check_random_state
 
     if n_repeats < 1:
         raise ValueError(f"n_repeats must be 1 or more, got {n_repeats!r}.")
     if not isinstance(cv, (int, np.integer)):
-        return [cv]
+        return [check_cv(cv)]
     if cv < 2:
         raise ValueError(f"cv must be 2 folds or more, or a generator of folds; got {cv!r}.")
     smallest = int(counts.argmin())
