@@ -140,26 +140,13 @@ class StoppingRule:
         # At rounding level a smaller penalty may still help where a smaller estimate cannot.
         cooled = estimate <= ROUNDING and iterate.penalty != self._judged_at
         if self._satisfied_at is None:
-            due = estimate <= self._judge_below or cooled or iterate.is_final
-            if due and not self._waits(iterate, estimate):
+            if estimate <= self._judge_below or cooled or iterate.is_final:
                 self._judge(iterate, estimate)
             return self._is_polished
         if estimate > self._polished_below and iterate.n_iter < self._last_step:
             return False
         self._judge(iterate, estimate)
         return True
-
-    def _waits(self, iterate: Iterate, estimate: float) -> bool:
-        """Whether the first certificate can wait: steps to rounding level will follow anyway."""
-        if not self._polish or self._best is not None or iterate.is_final:
-            return False
-        if self._last_step == 0:
-            self._last_step = self._plan_last_step(iterate.n_iter)
-        return estimate > _POLISHED_GAP and iterate.n_iter < self._last_step
-
-    def _plan_last_step(self, n_iter: int) -> int:
-        tuning = self._task.tuning
-        return n_iter + max(int(tuning.polish_share * n_iter), tuning.polish_steps)
 
     def _judge(self, iterate: Iterate, estimate: float) -> None:
         """Ask for certificates, and decide when to ask again."""
@@ -175,11 +162,10 @@ class StoppingRule:
                 gap, best = raised, proven
         # With many samples there is no room for numbers that are not needed any more.
         del nearest
-        # Steps to rounding level have been made, or their number was used up.
-        polished = self._last_step > 0 and iterate.n_iter > 0
+        polishing = self._satisfied_at is not None
         share = self._task.tuning.converged_share
         converged = estimate <= share * self._tol or iterate.is_final
-        if converged and (gap > self._tol or (polished and not self._is_exact(best))):
+        if converged and (gap > self._tol or (polishing and not self._is_exact(best))):
             # alpha(w, b) is the better point where w says little about it, as when w = 0, and
             # where the coefficients have gathered the rounding of many steps.
             dual = project_balanced(self._task, iterate.dual)
@@ -192,7 +178,7 @@ class StoppingRule:
                 gap = min(gap, other)
         if gap <= self._tol:
             self._satisfied_at = iterate.n_iter
-            self._plan_polish(best, iterate.n_iter, polished=polished)
+            self._plan_polish(best, iterate.n_iter)
         else:
             # A point that was judged whatever its estimate says nothing about when to ask again.
             below = estimate * min(max(self._tol / gap, 0.1), 0.7)
@@ -221,16 +207,17 @@ class StoppingRule:
         raised[coef <= 0.0] = 0.0
         return project_balanced(task, raised)
 
-    def _plan_polish(self, best: Certificate, n_iter: int, *, polished: bool) -> None:
+    def _plan_polish(self, best: Certificate, n_iter: int) -> None:
         """Decide how much further to go."""
-        finished = polished or not self._polish or self._is_exact(best)
+        self._polished_below = _polished_gap(best)
+        finished = self._is_exact(best) or not self._polish
         # Where w = 0 is best, coefficients that prove it take some steps more.
         self._is_polished = finished and not best.is_worse_than_nothing
-        self._polished_below = _polished_gap(best)
-        self._last_step = self._plan_last_step(n_iter)
+        tuning = self._task.tuning
+        self._last_step = n_iter + max(int(tuning.polish_share * n_iter), tuning.polish_steps)
 
     def _is_exact(self, best: Certificate) -> bool:
-        """Whether a certificate leaves nothing but rounding."""
+        """Whether a certificate leaves nothing but rounding to a point that proves itself."""
         return self._self_proven and best.computed_gap <= _polished_gap(best)
 
     def _consider(
