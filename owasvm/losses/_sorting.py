@@ -54,9 +54,6 @@ _RADIX_BITS = 8
 _RADIX_BUCKETS = 256
 _RADIX_MASK = 255
 _RADIX_PASSES = 8
-# Exchanges per key, and at first, that cost less than the radix passes.
-_EXCHANGES = 4
-_FIRST_EXCHANGES = 256
 
 
 class Workspace(NamedTuple):
@@ -179,50 +176,6 @@ def sort_positive(v: FloatArray, workspace: Workspace) -> int:
             order[n_positive] = i
             n_positive += 1
     sort_descending(keys, order, workspace.levels, workspace.starts, workspace.counts, n_positive)
-    return n_positive
-
-
-@njit(cache=True, internal=True)
-def sort_again(v: FloatArray, last: IntArray, workspace: Workspace) -> int:
-    """The same for a `v` that changes little from call to call, ties in any order.
-
-    `last` holds all samples as the last call has left them, and is overwritten: what was positive,
-    in its order, and the rest. A few exchanges most often bring it into the new order.
-    """
-    order = workspace.order
-    keys = workspace.keys
-    n_positive = int(np.int64(0))
-    n_rest = 0
-    for k in range(last.size):
-        i = last[k]
-        if v[i] > 0.0:
-            keys[n_positive] = v[i]
-            order[n_positive] = i
-            n_positive += 1
-        else:
-            last[n_rest] = i
-            n_rest += 1
-    left = _FIRST_EXCHANGES
-    for position in range(1, n_positive):
-        key = keys[position]
-        sample = order[position]
-        gap = position
-        while gap > 0 and keys[gap - 1] < key:
-            keys[gap] = keys[gap - 1]
-            order[gap] = order[gap - 1]
-            gap -= 1
-        keys[gap] = key
-        order[gap] = sample
-        left += _EXCHANGES - (position - gap)
-        if left < 0:
-            sort_descending(
-                keys, order, workspace.levels, workspace.starts, workspace.counts, n_positive
-            )
-            break
-    for k in range(n_rest - 1, -1, -1):
-        last[n_positive + k] = last[k]
-    for k in range(n_positive):
-        last[k] = order[k]
     return n_positive
 
 
@@ -400,22 +353,6 @@ def prox_blocks(
         The largest number in `block`, or 0.
     """
     n_positive = sort_positive(v, workspace)
-    return pool_sorted(v, n_positive, penalty, weights, workspace, x, dual, block, shrink)
-
-
-@njit(cache=True, internal=True)
-def pool_sorted(
-    v: FloatArray,
-    n_positive: int,
-    penalty: float,
-    weights: FloatArray,
-    workspace: Workspace,
-    x: FloatArray,
-    dual: FloatArray,
-    block: Labels,
-    shrink: FloatArray,
-) -> int:
-    """:func:`prox_blocks` with `v` sorted: ``order`` and ``keys`` hold its positive entries."""
     _keep_inactive(v, x, dual, block)
     keys, order = workspace.keys, workspace.order
     levels, starts = workspace.levels, workspace.starts

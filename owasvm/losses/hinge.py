@@ -20,10 +20,8 @@ from owasvm.losses._sorting import (
     Workspace,
     make_pooling,
     make_workspace,
-    pool_sorted,
     prox_blocks,
     prox_blocks_weighted,
-    sort_again,
     sort_descending,
     sort_positive,
 )
@@ -33,15 +31,7 @@ from owasvm.rounding import accumulated
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = [
-    "OffsetHinge",
-    "RankedHinge",
-    "Workspace",
-    "look_on_both_sides",
-    "pool_sorted",
-    "prox_blocks",
-    "sort_again",
-]
+__all__ = ["OffsetHinge", "RankedHinge", "Workspace", "look_on_both_sides", "prox_blocks"]
 
 
 @njit(cache=True, internal=True)

@@ -14,11 +14,6 @@ from owasvm._jit import njit
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Blocks of more samples than these on average are worth a loop of their own.
-_FEW = 8
-# Rows and columns mirrored at a time, so that both stay in the cache.
-_TILE = 32
-
 
 @njit(cache=True)
 def centre(vector: FloatArray, tie: FloatArray, offsets: IntArray, shrink: FloatArray) -> None:
@@ -75,140 +70,10 @@ def gram_block(
 
     `means` are the centring terms m of the kernel, zero for a kernel that is taken as it is.
     """
-    size, n_labels = active.size, offsets.size - 1
-    matrix, pulls = np.empty((size, size)), np.empty((size, n_labels))
-    spare, labels = np.empty(size), np.empty(size, dtype=np.int64)
-    _write_gram_block(
-        gram, means, root, tie, active, offsets, shrink, ridge, matrix, pulls, spare, labels
-    )
-    return matrix
-
-
-@njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
-def _gather(
-    gram: FloatArray,
-    means: FloatArray,
-    root: FloatArray,
-    active: IntArray,
-    n_alone: int,
-    matrix: FloatArray,
-    own: FloatArray,
-) -> None:
-    """Overwrites `matrix`: ``D Q_AA D``; of samples on their own, the first, the upper triangle.
-
-    Overwrites `own`, one entry per active sample. An empty `root` stands for ones.
-    """
-    for i in range(active.size):
-        own[i] = means[active[i]]
-    for i in range(active.size):
-        kernel = gram[active[i]]
-        row = matrix[i]
-        mean = own[i]
-        for j in range(i if i < n_alone else 0, active.size):
-            row[j] = kernel[active[j]] - mean - own[j]
-        if root.size > 0:
-            factor = root[i]
-            for j in range(active.size):
-                row[j] *= factor * root[j]
-
-
-@njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
-def _write_pulls(
-    matrix: FloatArray,
-    tie: FloatArray,
-    offsets: IntArray,
-    shrink: FloatArray,
-    pulls: FloatArray,
-    spare: FloatArray,
-) -> None:
-    """Overwrites `pulls`, one column g_k per block, with which R on both sides is a difference.
-
-    ``(R M R)_ij = M_ij - t_i g_k(i)_j - t_j g_k(j)_i``, t being `tie` and M `matrix`, of which the
-    rows of blocks are read. Samples on their own, label 0, have no such term. `spare` has an entry
-    per sample.
-    """
-    size = tie.size
-    for i in range(size):
-        pulls[i, 0] = 0.0
-    for k in range(1, offsets.size - 1):
-        for j in range(size):
-            spare[j] = 0.0
-        norm = 0.0
-        for i in range(offsets[k], offsets[k + 1]):
-            factor = tie[i]
-            norm += factor * factor
-            row = matrix[i]
-            for j in range(size):
-                spare[j] += factor * row[j]
-        for j in range(size):
-            pulls[j, k] = shrink[k] / norm * spare[j]
-    # Between two blocks both of them pull: each takes half of what they have in common.
-    for label in range(1, offsets.size - 1):
-        for k in range(offsets.size - 1):
-            spare[k] = 0.0
-        norm = 0.0
-        for j in range(offsets[label], offsets[label + 1]):
-            factor = tie[j]
-            norm += factor * factor
-            pull = pulls[j]
-            for k in range(offsets.size - 1):
-                spare[k] += factor * pull[k]
-        for j in range(offsets[label], offsets[label + 1]):
-            factor = 0.5 * shrink[label] / norm * tie[j]
-            pull = pulls[j]
-            for k in range(offsets.size - 1):
-                pull[k] -= factor * spare[k]
-
-
-@njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
-def write_upper_block(
-    gram: FloatArray,
-    means: FloatArray,
-    root: FloatArray,
-    tie: FloatArray,
-    active: IntArray,
-    offsets: IntArray,
-    shrink: FloatArray,
-    ridge: float,
-    matrix: FloatArray,
-    pulls: FloatArray,
-    spare: FloatArray,
-    labels: IntArray,
-) -> None:
-    """Overwrites the arrays from `matrix` on: the upper triangle of what :func:`gram_block` says.
-
-    `pulls` has a row for each active sample and a column for each label, `spare` and `labels` an
-    entry for each active sample. An empty `root` stands for ones.
-    """
     size = active.size
-    _gather(gram, means, root, active, offsets[1], matrix, spare)
-    if offsets.size > 2:
-        _write_pulls(matrix, tie, offsets, shrink, pulls, spare)
-        for k in range(offsets.size - 1):
-            for j in range(offsets[k], offsets[k + 1]):
-                labels[j] = k
-        few = _FEW * offsets.size < size
-        for i in range(size):
-            row = matrix[i]
-            pull = pulls[i]
-            if few:
-                for k in range(max(labels[i], 1), offsets.size - 1):
-                    factor = pull[k]
-                    for j in range(max(i, offsets[k]), offsets[k + 1]):
-                        row[j] -= factor * tie[j]
-            else:
-                for j in range(max(i, offsets[1]), size):
-                    row[j] -= tie[j] * pull[labels[j]]
-        for k in range(1, offsets.size - 1):
-            for j in range(offsets[k], size):
-                spare[j] = pulls[j, k]
-            for i in range(offsets[k], offsets[k + 1]):
-                row = matrix[i]
-                factor = tie[i]
-                for j in range(i, size):
-                    row[j] -= factor * spare[j]
-    for i in range(size):
-        matrix[i, i] += ridge
+    matrix, total = np.empty((size, size)), np.empty(size)
+    _write_gram_block(gram, means, root, tie, active, offsets, shrink, ridge, matrix, total)
+    return matrix
 
 
 @njit(cache=True)
@@ -222,19 +87,26 @@ def _write_gram_block(
     shrink: FloatArray,
     ridge: float,
     matrix: FloatArray,
-    pulls: FloatArray,
-    spare: FloatArray,
-    labels: IntArray,
+    total: FloatArray,
 ) -> None:
-    """Overwrites the arrays from `matrix` on: all of it."""
-    write_upper_block(
-        gram, means, root, tie, active, offsets, shrink, ridge, matrix, pulls, spare, labels
-    )
-    for top in range(0, active.size, _TILE):
-        for left in range(0, top + _TILE, _TILE):
-            for i in range(top, min(top + _TILE, active.size)):
-                for j in range(left, min(left + _TILE, i)):
-                    matrix[i, j] = matrix[j, i]
+    """Overwrites `matrix`, and `total`, as long as a row."""
+    for i in range(active.size):
+        p = active[i]
+        for j in range(i + 1):
+            q = active[j]
+            value = root[i] * (gram[p, q] - means[p] - means[q]) * root[j]
+            matrix[i, j] = value
+            matrix[j, i] = value
+    if offsets.size > 2:
+        centre_columns(matrix, tie, offsets, shrink, total)
+        for i in range(active.size):
+            for j in range(i):
+                value = matrix[i, j]
+                matrix[i, j] = matrix[j, i]
+                matrix[j, i] = value
+        centre_columns(matrix, tie, offsets, shrink, total)
+    for i in range(active.size):
+        matrix[i, i] += ridge
 
 
 def add_gram_rows(
@@ -248,8 +120,8 @@ def add_gram_rows(
     _add_gram_rows(gram, means, rows, coef, np.zeros(out.size), out)
 
 
-@njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
-def add_rows(
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _add_gram_rows(
     gram: FloatArray,
     means: FloatArray,
     rows: IntArray,
@@ -285,19 +157,6 @@ def add_rows(
         k += 1
     for j in range(n):
         out[j] += partial[j] - shift - total * means[j]
-
-
-@njit(cache=True)
-def _add_gram_rows(
-    gram: FloatArray,
-    means: FloatArray,
-    rows: IntArray,
-    coef: FloatArray,
-    partial: FloatArray,
-    out: FloatArray,
-) -> None:
-    """:func:`add_rows` for calls from Python."""
-    add_rows(gram, means, rows, coef, partial, out)
 
 
 @njit(cache=True)

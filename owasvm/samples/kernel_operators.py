@@ -11,13 +11,10 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from owasvm.samples._newton_kernels import (
     add_gram_rows,
-    add_rows,
-    centre,
     centre_rows,
     gram_block,
     lift_gram,
     projected_conjugate_gradients,
-    write_upper_block,
 )
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
@@ -25,6 +22,7 @@ from owasvm.samples.operators import (
     Lifted,
     PlainOperator,
     Vector,
+    limit_intercept,
     solve_dual,
 )
 
@@ -36,9 +34,8 @@ __all__ = [
     "GramOperator",
     "KernelOperator",
     "LiftedFactor",
-    "add_rows",
-    "centre",
-    "write_upper_block",
+    "add_gram_rows",
+    "limit_intercept",
 ]
 
 #: Below this many active samples a Cholesky factorisation costs less than a few products.

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.losses.hinge import Workspace, pool_sorted, sort_again
+from owasvm.losses.hinge import Workspace, prox_blocks
 from owasvm.solvers.newton._bracket import FIRST_SLOPE, STEP, proceed
 
 FloatArray = NDArray[np.float64]
@@ -102,8 +102,8 @@ def change_along(
     return total
 
 
-@njit(cache=True, internal=True)
-def search_along(
+@njit(cache=True)
+def search_hinge(
     search: FloatArray,
     still_falling: float,
     squared_norm: float,
@@ -118,7 +118,6 @@ def search_along(
     first_dual: FloatArray,
     ascending: FloatArray,
     workspace: Workspace,
-    last: IntArray,
     slack: FloatArray,
     v: FloatArray,
     prox: FloatArray,
@@ -126,7 +125,7 @@ def search_along(
     block: Labels,
     shrink: FloatArray,
 ) -> int:
-    """Overwrites the arrays from `workspace` on, ends `search`; the number of blocks at its end.
+    """Overwrites the arrays from `slack` on and ends `search`; the number of blocks at its end.
 
     The whole line search for the hinge with one cost per rank.
     """
@@ -147,65 +146,12 @@ def search_along(
             slack,
             v,
         )
-        n_positive = sort_again(v, last, workspace)
-        n_blocks = pool_sorted(
-            v, n_positive, penalty, ascending, workspace, prox, dual, block, shrink
-        )
+        n_blocks = prox_blocks(v, penalty, ascending, workspace, prox, dual, block, shrink)
         change = change_along(dual, first_dual, score_step, y, intercept_step)
         falling = proceed(
             search, search[FIRST_SLOPE] + step * squared_norm - change, still_falling
         )
     return n_blocks
-
-
-@njit(cache=True)
-def search_hinge(
-    search: FloatArray,
-    still_falling: float,
-    squared_norm: float,
-    margin: FloatArray,
-    scores: FloatArray,
-    score_step: FloatArray,
-    y: FloatArray,
-    intercept: float,
-    intercept_step: float,
-    multiplier: FloatArray,
-    penalty: float,
-    first_dual: FloatArray,
-    ascending: FloatArray,
-    workspace: Workspace,
-    last: IntArray,
-    slack: FloatArray,
-    v: FloatArray,
-    prox: FloatArray,
-    dual: FloatArray,
-    block: Labels,
-    shrink: FloatArray,
-) -> int:
-    """:func:`search_along` for calls from Python."""
-    return search_along(
-        search,
-        still_falling,
-        squared_norm,
-        margin,
-        scores,
-        score_step,
-        y,
-        intercept,
-        intercept_step,
-        multiplier,
-        penalty,
-        first_dual,
-        ascending,
-        workspace,
-        last,
-        slack,
-        v,
-        prox,
-        dual,
-        block,
-        shrink,
-    )
 
 
 @njit(cache=True)

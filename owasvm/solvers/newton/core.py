@@ -254,7 +254,6 @@ class Inner:
         # The prox that was taken last belongs to whatever is looked at next.
         self._trial.prox = self.point.prox
         self._v = np.empty(n_samples)
-        self._last = np.arange(n_samples)
         mass = task.loss.mass
         self._mass = NO_MASS if mass is None else mass
         loss = task.loss
@@ -384,7 +383,6 @@ class Inner:
             self.point.dual,
             ascending,
             workspace,
-            self._last,
             self.slack,
             self._v,
             trial.prox,

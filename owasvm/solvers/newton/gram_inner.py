@@ -1,7 +1,7 @@
 """One augmented Lagrangian of the hinge on a kernel matrix in memory, in compiled loops.
 
-Small problems spend their time between numpy's calls rather than in them. Here a step is two
-compiled calls and a factorisation.
+Small problems spend their time between numpy's calls rather than in them. Here a step is a handful
+of compiled calls and a factorisation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from owasvm.losses import ProxPoint, RankedHinge
 from owasvm.losses.hinge import Workspace
 from owasvm.samples import MAX_INTERCEPT_STEP, Vector
-from owasvm.samples.kernel_operators import ITERATE_SIZE, GramOperator
+from owasvm.samples.kernel_operators import (
+    ITERATE_SIZE,
+    GramOperator,
+    add_gram_rows,
+    limit_intercept,
+)
 from owasvm.solvers.newton import _gram_loops as loops
 from owasvm.solvers.newton._bracket import SIZE
 from owasvm.solvers.newton.active import make_active_set
@@ -27,21 +32,12 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-# Active samples, their labels, where blocks begin, R 1, and the solutions of a Newton system.
-System = tuple[IntArray, FloatArray, IntArray, FloatArray, FloatArray]
 
 __all__ = ["GramInner", "make_gram_inner"]
 
 # From this many samples on a product in which most coefficients count is left to BLAS, which reads
 # one triangle only.
 _WORTH_BLAS = 256
-_NO_SYSTEM: System = (
-    np.empty(0, dtype=np.int64),
-    np.empty(0),
-    np.zeros(2, dtype=np.int64),
-    np.empty(0),
-    np.empty((2, 0)),
-)
 
 
 def make_gram_inner(task: ConvexTask) -> GramInner | None:
@@ -78,22 +74,20 @@ class GramInner:
     ) -> None:
         n_samples = task.y.size
         self._task, self._operator = task, operator
-        self._vectors = np.empty((loops.N_VECTORS, n_samples))
+        self._vectors = np.zeros((loops.N_VECTORS, n_samples))
         self._figures = np.zeros(loops.N_FIGURES)
-        # No loss is negative: it is not known yet.
-        self._figures[loops.LOSS] = -1.0
         self._point = ProxPoint(n_samples)
         self._most = n_samples // 2 if n_samples >= _WORTH_BLAS else n_samples
         self._room = np.empty(0)
         self._w: Vector | None = None
+        self._squared = 0.0
+        self._loss = 0.0
+        self._workspace = workspace
         self._arguments = (
-            operator.gram,
-            operator.means,
             task.y,
             task.margin,
             ascending,
             workspace,
-            np.stack([np.arange(n_samples)] * 2),
             self._vectors,
             self._point.block,
             self._point.shrink,
@@ -107,13 +101,14 @@ class GramInner:
             vectors[loops.COEF], vectors[loops.SCORES] = iterate.w.coef, iterate.w.scores
             self._w = iterate.w = Vector(vectors[loops.COEF], vectors[loops.SCORES])
             self._figures[loops.INTERCEPT] = iterate.intercept
+            self._loss = -1.0
         vectors[loops.MULTIPLIER] = iterate.dual
-        self._advance(iterate, loops.STAY)
+        self._advance(iterate, stays=True)
 
     def look(self, iterate: Iterate, *, foresees: bool) -> tuple[float, float, float]:
         del foresees
         figures = self._figures.tolist()
-        squared, loss = figures[loops.SQUARED], figures[loops.LOSS]
+        squared, loss = self._squared, self._loss
         iterate.objective = 0.5 * figures[loops.SQUARED_W] + loss
         iterate.gap = 0.5 * squared + loss - figures[loops.PRODUCT]
         iterate.slack, iterate.dual = self._vectors[loops.SLACK], self._vectors[loops.DUAL]
@@ -126,7 +121,7 @@ class GramInner:
     def go_along(self, iterate: Iterate, w: Vector, intercept: float) -> bool:
         self._vectors[loops.STEP], self._vectors[loops.STEP_SCORES] = w.coef, w.scores
         self._figures[loops.INTERCEPT_STEP] = intercept
-        return self._advance(iterate, loops.ALONG)
+        return self._advance(iterate)
 
     def step(self, iterate: Iterate) -> bool:
         vectors = self._vectors
@@ -140,42 +135,47 @@ class GramInner:
             return self._step_by_any_means(iterate)
         n_blocks = int(self._figures[loops.N_BLOCKS])
         samples, offsets = np.empty(size, dtype=np.int64), np.empty(n_blocks + 2, dtype=np.int64)
-        tie, labels, sides = np.empty(size), np.empty_like(samples), np.empty((2, size))
-        matrix, pulls = self._take_room(size, n_blocks + 1)
+        system = self._take_room(size)
         loops.write_system(
             self._operator.gram,
             self._operator.means,
             self._task.y,
-            vectors,
+            vectors[loops.RESIDUAL_SCORES],
             self._point.block,
-            self._point.shrink,
             1.0 / iterate.penalty,
             offsets,
             samples,
-            tie,
-            labels,
-            sides,
-            matrix,
-            pulls,
+            system,
+            vectors[loops.PROX],
+            vectors[loops.V],
         )
+        sides = system[size:]
         # Only the lower triangle of the Fortran view, our upper one, is read.
-        factor, failed = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+        factor, failed = dpotrf(system[:size].T, lower=1, overwrite_a=1, clean=0)
         if failed:
             return self._step_by_any_means(iterate)
         solved = np.asarray(dpotrs(factor, sides.T, lower=1)[0]).T
-        system = samples, tie, offsets, sides[1], solved
-        return self._advance(iterate, loops.SOLVED, system)
+        pulled, curvature = (solved @ sides[1]).tolist()
+        intercept = limit_intercept(float(self._figures[loops.IMBALANCE]) - pulled, curvature)
+        # R leaves it as it is: it is a projection, and the sides are its images.
+        change = -solved[0] - intercept * solved[1]
+        step = vectors[loops.STEP]
+        step[:] = vectors[loops.RESIDUAL]
+        step[samples] += change
+        if size > self._most:
+            self._multiply(loops.STEP, loops.STEP_SCORES)
+        else:
+            vectors[loops.STEP_SCORES] = vectors[loops.RESIDUAL_SCORES]
+            self._add_rows(samples, change, loops.STEP_SCORES)
+        self._figures[loops.INTERCEPT_STEP] = intercept
+        return self._advance(iterate)
 
-    def _take_room(self, size: int, n_labels: int) -> tuple[FloatArray, FloatArray]:
-        """A square matrix and one with a column for each label, in memory that was used before.
-
-        Fresh memory of that size costs as much as what is written into it.
-        """
-        needed = size * (size + n_labels)
+    def _take_room(self, size: int) -> FloatArray:
+        """Room for a system, in memory that was used before: fresh memory takes time."""
+        needed = size * (size + 2)
         if self._room.size < needed:
             self._room = np.empty(2 * needed)
-        square, rest = self._room[: size * size], self._room[size * size : needed]
-        return square.reshape(size, size), rest.reshape(size, n_labels)
+        return self._room[:needed].reshape(size + 2, size)
 
     def _step_by_any_means(self, iterate: Iterate) -> bool:
         """A step by conjugate gradients, or from a matrix that has to be lifted."""
@@ -186,24 +186,35 @@ class GramInner:
         active = make_active_set(self._task, iterate, self._point, imbalance)
         return self.go_along(iterate, *self._operator.newton_step(residual, active))
 
-    def _advance(self, iterate: Iterate, how: int, system: System = _NO_SYSTEM) -> bool:
-        """Run the compiled loops; False where the step goes nowhere."""
-        vectors, figures, tuning = self._vectors, self._figures, self._task.tuning
-        rest = iterate.penalty, tuning.slope_share, tuning.still_falling, self._most
-        outcome = loops.advance(*self._arguments, *system, *rest, how)
-        if outcome == loops.INCOMPLETE:
-            self._multiply(loops.STEP, loops.STEP_SCORES)
-            outcome = loops.advance(*self._arguments, *system, *rest, loops.ALONG)
-        if outcome == loops.STUCK:
+    def _advance(self, iterate: Iterate, *, stays: bool = False) -> bool:
+        """Go along the step that is in the table; False where it goes nowhere."""
+        vectors, tuning = self._vectors, self._task.tuning
+        moved = loops.advance(
+            *self._arguments, iterate.penalty, tuning.slope_share, tuning.still_falling, stays
+        )
+        if not moved:
             return False
-        if figures[loops.N_NONZERO] > self._most:
+        n_nonzero = int(self._figures[loops.N_NONZERO])
+        scores = vectors[loops.RESIDUAL_SCORES]
+        if n_nonzero > self._most:
             self._multiply(loops.RESIDUAL, loops.RESIDUAL_SCORES)
-            squared = float(vectors[loops.RESIDUAL] @ vectors[loops.RESIDUAL_SCORES])
-            figures[loops.SQUARED] = max(squared, 0.0)
-        if how != loops.STAY:
-            iterate.intercept = float(figures[loops.INTERCEPT])
+        else:
+            scores.fill(0.0)
+            workspace = self._workspace
+            rows, values = workspace.order[:n_nonzero], workspace.keys[:n_nonzero]
+            self._add_rows(rows, values, loops.RESIDUAL_SCORES)
+        self._squared = max(float(vectors[loops.RESIDUAL] @ scores), 0.0)
+        if not stays or self._loss < 0.0:
+            self._loss = self._task.loss.value(vectors[loops.SLACK])
+        if not stays:
+            iterate.intercept = float(self._figures[loops.INTERCEPT])
             iterate.n_iter += 1
         return True
+
+    def _add_rows(self, rows: IntArray, values: FloatArray, out: int) -> None:
+        """Add what some coefficients contribute to a row of scores."""
+        operator = self._operator
+        add_gram_rows(operator.gram, operator.means, rows, values, self._vectors[out])
 
     def _multiply(self, row: int, out: int) -> None:
         """Overwrite a row of the table: the scores of the coefficients in another."""
