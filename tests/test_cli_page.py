@@ -14,6 +14,7 @@ from owasvm.cli import main
 pytest.importorskip("pandas")
 pytest.importorskip("skops")
 pytest.importorskip("matplotlib")
+pytest.importorskip("skl2onnx")
 
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 # Code or a command, and what it prints.
@@ -42,5 +43,5 @@ def test_page(tmp_path, monkeypatch):
                 assert main(shlex.split(code.replace("\\\n", " "))[1:]) == 0, code
         if expected:
             assert comparable(printed.getvalue()) == comparable(expected), code
-    assert commands == 3
+    assert commands == 4
     assert (tmp_path / "birds.png").stat().st_size > 10_000

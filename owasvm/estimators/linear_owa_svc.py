@@ -172,6 +172,10 @@ class LinearOWASVC(ExactOWAClassifier):
     :math:`C \sum_k \lambda^g_k\, \xi^g_{(k)}`, the deviations of class g sorted apart; of several
     classes each is ranked apart from the rest, see :class:`OWASVC`.
 
+    With weights that fall neither the order of the rows nor a writing as copies or as sample
+    weights matters: a search is handed distinct samples in an order of their own. Of equal rows
+    with equal labels the first then has the coefficients of all.
+
     An iteration costs a sort, O(n_samples log n_samples), and products with X.
 
     ``fit`` also takes Dask arrays (of dense or sparse blocks) and DataFrames, for data larger than

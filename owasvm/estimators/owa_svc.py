@@ -211,6 +211,10 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     ``owa_weights_`` is a list with one list per class: the weights of the rest, those of the
     class.
 
+    With weights that fall neither the order of the rows nor a writing as copies or as sample
+    weights matters: a search is handed distinct samples in an order of their own. Of equal rows
+    with equal labels the first then has the coefficients of all.
+
     The intercept is not penalised.
 
     References
