@@ -44,9 +44,7 @@ ESTIMATORS = [
 
 
 @parametrize_with_checks(ESTIMATORS)
-def test_scikit_learn_checks(estimator, check, monkeypatch):
-    # Checks that compare two fits succeed with so many nodes, others need no proof.
-    monkeypatch.setattr("owasvm.solvers.automatic._NODES_FEW", 50)
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
