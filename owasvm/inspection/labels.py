@@ -31,14 +31,12 @@ Unless a classifier is given, six classical SVMs judge together: C is 1 or 3, an
 times one over the number of features, which are standardised. Their decision values are averaged
 with the weights
 
-.. math:: v_m = \exp\Bigl(-\frac{\bar\xi_m - \min_l \bar\xi_l}{e / 2}\Bigr), \qquad
-          \bar\xi_m = \operatorname{mean}_i \max\bigl(0,\ 1 - y_i f^m(x_i)\bigr),
+.. math:: v_m = \exp\Bigl(-\frac{p_m - p}{e / 2}\Bigr), \qquad p = \min_m p_m, \qquad
+          e = \sqrt{\max\bigl(p (1 - p),\ 1 / n\bigr) / n},
 
-:math:`\bar\xi_m` being the mean deviation of the labels as they are from classifier m, out of fold
-in the first draw (of several classes, the sum over all of them, each against the rest), and e the
-standard error of the smallest one. So a classifier that predicts clearly worse than the best has
-no say, and those that chance alone could order need not be told apart. Weights below 0.1 count
-as 0.
+:math:`p_m` being the share of the n labels that m does not predict out of fold, and e the standard
+error of the smallest share. So an SVM that predicts clearly worse than the best has no say, and
+those that chance alone could order need not be told apart.
 """
 
 from __future__ import annotations
@@ -60,8 +58,6 @@ _OFFSET = 0.5
 _PRIOR_CLAIMS = 0.5
 # The judges unless one is given: C, and gamma in units of one over the number of features.
 _JUDGES = tuple((C, width) for C in (1.0, 3.0) for width in (0.25, 1.0, 4.0))
-# Judges of less weight than this share of the best one's are not asked again.
-_LEAST_WEIGHT = 0.1
 
 
 def label_issues(
@@ -84,9 +80,9 @@ def label_issues(
     estimator : estimator or None
         A classifier of owasvm, a pipeline that ends in one, or any classifier of scikit-learn
         with ``decision_function`` or ``predict_proba``; it is not changed. None stands for the
-        mean of six classical SVMs on standardised features, ``make_pipeline(StandardScaler(),
-        OWASVC(C, weights="uniform", gamma=gamma))`` with C = 1 and 3, gamma = 1/4, 1 and 4 times
-        ``1 / n_features``, weighted by how well they predict the labels.
+        mean of six classical SVMs (``SVC``; with several classes one against the rest) on
+        standardised features, C = 1 and 3, gamma = 1/4, 1 and 4 times ``1 / n_features``,
+        weighted by how well they predict the labels.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Samples; with ``kernel="precomputed"`` their Gram matrix.
     y : array-like of shape (n_samples,)
@@ -242,48 +238,27 @@ def _predict_unseen(
 
 def _average_judges(X: Any, codes: IntArray, folds: list[Any], n_jobs: int | None) -> FloatArray:
     """Out-of-fold decision values of classical SVMs, weighted by how well they predict."""
-    from sklearn.pipeline import make_pipeline
+    from sklearn.multiclass import OneVsRestClassifier
     from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
 
-    from owasvm.estimators import OWASVC
     from owasvm.rounding import is_sparse
 
-    # Features of variance 1: this is "scale". Means would fill the zeros of a sparse matrix.
-    scale, with_mean = 1.0 / np.shape(X)[1], not is_sparse(X)
-    judges = [
-        make_pipeline(
-            StandardScaler(with_mean=with_mean),
-            OWASVC(C=C, weights="uniform", gamma=width * scale),
-        )
-        for C, width in _JUDGES
-    ]
-    values = [_predict_unseen(judge, X, codes, folds[:1], n_jobs) for judge in judges]
-    weights = _weigh_judges(values, codes)
-    asked = np.flatnonzero(weights)
-    if len(folds) > 1:
-        for number in asked:
-            others = _predict_unseen(judges[number], X, codes, folds[1:], n_jobs)
-            values[number] = values[number] / len(folds) + others * (1.0 - 1.0 / len(folds))
-    return np.average([values[number] for number in asked], axis=0, weights=weights[asked])
+    # Means would fill the zeros of a sparse matrix.
+    scaled = StandardScaler(with_mean=not is_sparse(X)).fit_transform(X)
+    judges = [SVC(C=C, gamma=width / scaled.shape[1]) for C, width in _JUDGES]
+    if codes.max() > 1:
+        judges = [OneVsRestClassifier(judge) for judge in judges]
+    values = np.array([_predict_unseen(judge, scaled, codes, folds, n_jobs) for judge in judges])
+    return np.average(values, axis=0, weights=_weigh_judges(values, codes))
 
 
-def _deviations(values: FloatArray, codes: IntArray) -> FloatArray:
-    """Hinge deviations of the labels; of several classes their sum, each against the rest."""
-    if values.ndim == 1:
-        return np.maximum(0.0, 1.0 - np.where(codes == 1, 1.0, -1.0) * values)
-    own = np.arange(values.shape[1]) == codes[:, np.newaxis]
-    return np.maximum(0.0, 1.0 - np.where(own, 1.0, -1.0) * values).sum(axis=1)
-
-
-def _weigh_judges(values: list[FloatArray], codes: IntArray) -> FloatArray:
-    """Weights that fall with the mean deviation; 1 for the smallest."""
-    deviations = np.array([_deviations(own, codes) for own in values])
-    means = deviations.mean(axis=1)
-    best = int(means.argmin())
-    # Where the best one deviates nowhere, only its equals count.
-    error = max(float(deviations[best].std()) / np.sqrt(codes.size), 1e-9)
-    weights = np.exp(-2.0 * (means - means[best]) / error)
-    return np.where(weights < _LEAST_WEIGHT, 0.0, weights)
+def _weigh_judges(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Weights that fall with the share of labels not predicted; 1 for the smallest."""
+    missed = np.array([np.mean(_claims(_by_class(own), codes)[0] > 0.0) for own in values])
+    least = missed.min()
+    error = np.sqrt(max(least * (1.0 - least), 1.0 / codes.size) / codes.size)
+    return np.exp(-2.0 * (missed - least) / error)
 
 
 def _method_of(estimator: Any) -> str:
