@@ -17,7 +17,7 @@ from owasvm._jit import njit
 FloatArray = NDArray[np.float64]
 
 # Stands for infinity, which a compiler may not compute with.
-_HUGE = 1e300
+HUGE = 1e300
 # Two samples in the same place have no curvature between them.
 _LEAST_CURVATURE = 1e-12
 
@@ -33,8 +33,8 @@ def _advance(
     fall: FloatArray,
 ) -> tuple[float, float]:
     """Overwrites `residual`; the largest that can rise and the smallest that can fall."""
-    top = -_HUGE
-    bottom = _HUGE
+    top = -HUGE
+    bottom = HUGE
     for k in range(residual.size):
         value = residual[k] - amount * (gram[taker, k] - gram[giver, k])
         residual[k] = value
@@ -94,6 +94,91 @@ def _balance(coef: FloatArray) -> None:
                 coef[k] *= scale
 
 
+@njit(cache=True, internal=True)
+def set_out(
+    gram: FloatArray,
+    y: FloatArray,
+    costs: FloatArray,
+    coef: FloatArray,
+    residual: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+) -> None:
+    """Overwrites `low` and `high`, the limits of `coef`, which is put between them.
+
+    `residual` follows `coef`.
+    """
+    n_samples = coef.size
+    before = coef.copy()
+    for k in range(n_samples):
+        low[k] = min(y[k] * costs[k], 0.0)
+        high[k] = max(y[k] * costs[k], 0.0)
+        coef[k] = min(max(coef[k], low[k]), high[k])
+    _balance(coef)
+    for k in range(n_samples):
+        change = coef[k] - before[k]
+        if change != 0.0:
+            for other in range(n_samples):
+                residual[other] -= change * gram[k, other]
+
+
+@njit(cache=True, internal=True)
+def climb(
+    gram: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    coef: FloatArray,
+    residual: FloatArray,
+    accuracy: float,
+    max_exchanges: int,
+) -> tuple[int, float, float]:
+    """Overwrites `coef` and `residual` by exchanges.
+
+    Returns their number, the largest residual that can rise and the smallest that can fall.
+    """
+    n_samples = coef.size
+    diagonal = np.empty(n_samples)
+    rise = np.empty(n_samples)
+    fall = np.empty(n_samples)
+    gains = np.empty(n_samples)
+    nothing = np.empty(n_samples)
+    for k in range(n_samples):
+        diagonal[k] = gram[k, k]
+        nothing[k] = 0.0
+        rise[k] = 0.0 if coef[k] < high[k] else -HUGE
+        fall[k] = 0.0 if coef[k] > low[k] else HUGE
+    top, bottom = _advance(residual, gram, 0, 0, 0.0, rise, fall)
+    for count in range(max_exchanges):
+        # Not the other way round: a comparison with what is not a number is False.
+        if not (top - bottom > accuracy and top > -0.5 * HUGE and bottom < 0.5 * HUGE):
+            return count, top, bottom
+        i = _place(residual, rise, top)
+        best = _measure_gains(residual, gram, i, diagonal, fall, top, diagonal[i], gains)
+        j = _place(gains, nothing, best)
+        if i < 0 or j < 0 or best <= 0.0:
+            return count, top, bottom
+        curvature = max(diagonal[i] + diagonal[j] - 2.0 * gram[i, j], _LEAST_CURVATURE)
+        amount = (top - residual[j]) / curvature
+        to_take, to_give = high[i] - coef[i], coef[j] - low[j]
+        amount = min(amount, to_take, to_give)
+        # Ends of the intervals are met exactly.
+        coef[i] = high[i] if amount == to_take else coef[i] + amount
+        coef[j] = low[j] if amount == to_give else coef[j] - amount
+        for k in (i, j):
+            rise[k] = 0.0 if coef[k] < high[k] else -HUGE
+            fall[k] = 0.0 if coef[k] > low[k] else HUGE
+        top, bottom = _advance(residual, gram, i, j, amount, rise, fall)
+    return max_exchanges, top, bottom
+
+
+@njit(cache=True, internal=True)
+def intercept_between(top: float, bottom: float) -> float:
+    """The intercept when `top` is the largest residual that can rise, `bottom` the other end."""
+    if top <= -0.5 * HUGE:
+        return bottom if bottom < 0.5 * HUGE else 0.0
+    return 0.5 * (top + bottom) if bottom < 0.5 * HUGE else top
+
+
 @njit(cache=True)
 def retrain(
     gram: FloatArray,
@@ -124,51 +209,7 @@ def retrain(
     intercept : float
         The intercept b.
     """
-    n_samples = coef.size
-    before = np.empty(n_samples)
-    low = np.empty(n_samples)
-    high = np.empty(n_samples)
-    for k in range(n_samples):
-        before[k] = coef[k]
-        low[k] = min(y[k] * costs[k], 0.0)
-        high[k] = max(y[k] * costs[k], 0.0)
-        coef[k] = min(max(coef[k], low[k]), high[k])
-    _balance(coef)
-    diagonal = np.empty(n_samples)
-    rise = np.empty(n_samples)
-    fall = np.empty(n_samples)
-    gains = np.empty(n_samples)
-    nothing = np.empty(n_samples)
-    for k in range(n_samples):
-        diagonal[k] = gram[k, k]
-        nothing[k] = 0.0
-        rise[k] = 0.0 if coef[k] < high[k] else -_HUGE
-        fall[k] = 0.0 if coef[k] > low[k] else _HUGE
-        change = coef[k] - before[k]
-        if change != 0.0:
-            for other in range(n_samples):
-                residual[other] -= change * gram[k, other]
-    top, bottom = _advance(residual, gram, 0, 0, 0.0, rise, fall)
-    for _ in range(max_exchanges):
-        # Not the other way round: a comparison with what is not a number is False.
-        if not (top - bottom > accuracy and top > -0.5 * _HUGE and bottom < 0.5 * _HUGE):
-            break
-        i = _place(residual, rise, top)
-        best = _measure_gains(residual, gram, i, diagonal, fall, top, diagonal[i], gains)
-        j = _place(gains, nothing, best)
-        if i < 0 or j < 0 or best <= 0.0:
-            break
-        curvature = max(diagonal[i] + diagonal[j] - 2.0 * gram[i, j], _LEAST_CURVATURE)
-        amount = (top - residual[j]) / curvature
-        to_take, to_give = high[i] - coef[i], coef[j] - low[j]
-        amount = min(amount, to_take, to_give)
-        # Ends of the intervals are met exactly.
-        coef[i] = high[i] if amount == to_take else coef[i] + amount
-        coef[j] = low[j] if amount == to_give else coef[j] - amount
-        for k in (i, j):
-            rise[k] = 0.0 if coef[k] < high[k] else -_HUGE
-            fall[k] = 0.0 if coef[k] > low[k] else _HUGE
-        top, bottom = _advance(residual, gram, i, j, amount, rise, fall)
-    if top <= -0.5 * _HUGE:
-        return bottom if bottom < 0.5 * _HUGE else 0.0
-    return 0.5 * (top + bottom) if bottom < 0.5 * _HUGE else top
+    low, high = np.empty(coef.size), np.empty(coef.size)
+    set_out(gram, y, costs, coef, residual, low, high)
+    _, top, bottom = climb(gram, low, high, coef, residual, accuracy, max_exchanges)
+    return intercept_between(top, bottom)

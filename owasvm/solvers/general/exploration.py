@@ -21,27 +21,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm._jit import njit
 from owasvm.problem import OWAProblem
 from owasvm.solution import relative_gap
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.general.candidates import Candidate, evaluate, improve_intercept
 from owasvm.solvers.general.descent import descend_to_end
-from owasvm.solvers.general.exchange import retrain
 from owasvm.solvers.general.search import Search
 from owasvm.solvers.general.tuning import ExplorationTuning
+from owasvm.solvers.general.working_set import retrain_by_sets
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-def explore(search: Search, n_trails: int) -> Iterator[None]:
+def explore(search: Search, effort: int) -> Iterator[None]:
     """Follow trails, and polish where one of them leads lower than all before; a pause after each.
 
-    A solution of a similar problem comes first. More trails begin with the same ones as fewer, so
-    that they end nowhere higher. Where a trail led nowhere and little can be gained, it is the
-    last; where next to nothing can be gained there is none.
+    A unit of effort is the work of about one and a half convex fits, counted, not timed: short
+    trails are many, long ones few. A solution of a similar problem comes first. More effort begins
+    with the same trails as less, so that it ends nowhere higher. Where a trail led nowhere and
+    little can be gained, it is the last; where next to nothing can be gained there is none.
     """
-    if n_trails < 1 or getattr(search.problem.samples, "is_partitioned", False):
+    if effort < 1 or getattr(search.problem.samples, "is_partitioned", False):
         # Samples that are not in memory are not looked at one by one.
         return
     tuning, known = search.tuning.exploration, search.settings.warm_start
@@ -52,22 +54,23 @@ def explore(search: Search, n_trails: int) -> Iterator[None]:
         return
     explorer = Explorer(search.problem, search.clock, tuning)
     lowest = np.inf
-    for number in range(n_trails):
-        if search.clock.expired:
+    for number in range(explorer.count_trails(effort)):
+        if search.clock.expired or explorer.work > effort * explorer.allowance:
             break
         random = np.random.default_rng(search.random.integers(2**63))
         stages = tuning.stages[number % len(tuning.stages)]
         before = search.incumbent
         starts = [before] if number < len(tuning.stages) else []
         place = explorer.follow_trail(stages, random, starts)
-        if place.objective < lowest:
+        if place.promise < lowest:
             place = explorer.shake(place, tuning.n_more_shakes, random)
-            lowest = place.objective
+            lowest = place.promise
             classifier = explorer.classifier(place)
             search.accept(classifier)
             number_tried = search.tuning.descent.n_intercepts
             start = improve_intercept(search.problem, classifier, number_tried)
             search.accept(descend_to_end(search, start))
+            explorer.work += tuning.work_of_polishing * explorer.allowance
         yield
         gained = relative_gap(before.objective, search.incumbent.objective)
         gap = relative_gap(before.objective, search.bound)
@@ -80,15 +83,54 @@ class Place:
     """A classifier made of the samples explored: coefficients with signs, residuals, intercept.
 
     ``own`` is what each of these samples pays by its rank among all, ``objective`` that of the
-    problem at the costs of the stage, ``slack`` the slacks of the samples explored.
+    problem at the costs of the stage, ``slack`` the slacks of the samples explored. ``promise`` is
+    what the objective comes to when training is finished: violations that are left cost C times as
+    much as they are worth.
     """
 
     coef: FloatArray
     residual: FloatArray
     intercept: float
     objective: float
+    promise: float
     own: FloatArray
     slack: FloatArray
+
+
+def _promise(place: Place) -> float:
+    return place.promise
+
+
+@njit(cache=True)
+def _charge(
+    y: FloatArray,
+    coef: FloatArray,
+    residual: FloatArray,
+    slack: FloatArray,
+    order: IntArray,
+    costs: FloatArray,
+    paid: FloatArray,
+    own: FloatArray,
+) -> tuple[float, float]:
+    """Overwrites `own`: hands out costs in an order of the slacks; objective and promise.
+
+    The promise is the dual value at the costs `paid` in training, and the difference that other
+    costs make: the former is off by the square of a violation, where the objective is off by a
+    multiple of it.
+    """
+    half_norm = 0.0
+    total = 0.0
+    for i in range(y.size):
+        half_norm += 0.5 * coef[i] * (y[i] - residual[i])
+        total += coef[i] * y[i]
+    objective, promise = half_norm, total - half_norm
+    for k in range(y.size):
+        i = order[k]
+        own[i] = costs[k]
+        if slack[i] > 0.0:
+            objective += costs[k] * slack[i]
+            promise += (costs[k] - paid[i]) * slack[i]
+    return objective, promise
 
 
 class Explorer:
@@ -105,6 +147,11 @@ class Explorer:
         When it expires, descents end where they are.
     tuning : ExplorationTuning
         The numbers that were chosen.
+
+    Attributes
+    ----------
+    work : float
+        What was done so far, in kernel values looked at.
     """
 
     def __init__(self, problem: OWAProblem, clock: Clock, tuning: ExplorationTuning) -> None:
@@ -119,11 +166,20 @@ class Explorer:
         self._y = problem.y[self._index]
         self._share = n_samples / self._index.size
         self._gram = np.ascontiguousarray(problem.samples.gram_among(self._index))
+        self._room = np.empty((2, *self._gram.shape))
+        self._is_complete = self._index.size == n_samples
         self._stage = 1.0
+        self.work = 0.0
 
     @property
-    def _is_complete(self) -> bool:
-        return self._index.size == self._problem.n_samples
+    def allowance(self) -> float:
+        """Work that a unit of effort allows."""
+        fixed, of_pairs = self._tuning.allowance
+        return fixed + of_pairs * self._problem.n_samples**2
+
+    def count_trails(self, effort: int) -> int:
+        """Trails at most. Where some samples stand for all, more of them find little."""
+        return effort * (self._tuning.max_trails if self._is_complete else 1)
 
     def follow_trail(
         self, stages: Sequence[float], random: np.random.Generator, starts: Sequence[Candidate]
@@ -134,10 +190,11 @@ class Explorer:
         places = [self._train_all(), *(self._look_at(start) for start in starts)]
         places += [self._train_few(random) for _ in range(tuning.n_few)]
         places = [self._descend(place, tuning.n_short, tuning.rough) for place in places]
-        place = min(places, key=lambda one: one.objective)
+        place = min(places, key=_promise)
         for stage in stages:
             self._stage = stage
-            place = self._descend(self._rank(place), tuning.n_long, tuning.accuracy)
+            place = self._rank(place.coef, place.residual, place.intercept, None)
+            place = self._descend(place, tuning.n_long, tuning.accuracy)
             place = self.shake(place, tuning.n_shakes // len(stages), random)
         return place
 
@@ -152,19 +209,19 @@ class Explorer:
             if self._clock.expired:
                 break
             matters = np.maximum(place.slack, 0.0) * place.own + np.abs(place.coef)
-            total = float(matters.sum())
-            if not (np.isfinite(total) and total > 0.0):
+            sums = np.cumsum(matters)
+            if not 0.0 < sums[-1] < np.inf:
                 break
             share = random.uniform(*tuning.forgotten)
             n_forgotten = max(int(share * np.count_nonzero(place.coef)), 1)
-            drawn = random.choice(matters.size, n_forgotten, p=matters / total)
+            drawn = np.searchsorted(sums, sums[-1] * random.random(n_forgotten), side="right")
             own = place.own.copy()
-            own[drawn] = 0.0
+            own[np.minimum(drawn, own.size - 1)] = 0.0
             forgetful = self._train(place, own, tuning.rough)
             found = self._train(forgetful, forgetful.own, tuning.accuracy)
-            if found.objective < tuning.hopeless * place.objective:
+            if found.promise < tuning.hopeless * place.promise:
                 found = self._descend(found, tuning.n_long, tuning.accuracy)
-            if found.objective < place.objective:
+            if found.promise < place.promise:
                 place = found
         return place
 
@@ -193,51 +250,68 @@ class Explorer:
     @property
     def _nothing(self) -> Place:
         """The classifier 0."""
-        return self._rank(
-            Place(np.zeros(self._y.size), self._y.copy(), 0.0, np.inf, self._y, self._y)
-        )
+        return self._rank(np.zeros(self._y.size), self._y.copy(), 0.0, None)
 
     def _look_at(self, start: Candidate) -> Place:
         """The place of a classifier of which only the samples explored are kept."""
         coef = self._y * start.coef[self._index]
         residual = self._y - self._gram @ coef
-        return self._rank(Place(coef, residual, start.intercept, np.inf, self._y, self._y))
+        return self._rank(coef, residual, start.intercept, None)
 
     def _descend(self, place: Place, n_steps: int, accuracy: float) -> Place:
         """Train by ranks until the objective no longer falls; the best place on the way."""
         best = place
         for step in range(n_steps):
             place = self._train(place, place.own, accuracy)
-            falls = place.objective < (1.0 - self._tuning.worth) * best.objective
-            best = min(best, place, key=lambda one: one.objective)
+            falls = place.promise < (1.0 - self._tuning.worth) * best.promise
+            best = min(best, place, key=_promise)
             # The first step of a short descent answers to other costs than those of its start.
             if (step > 0 and not falls) or self._clock.expired:
                 break
         return best
 
-    def _train(self, place: Place, own: FloatArray, accuracy: float) -> Place:
+    def _train(self, place: Place, paid: FloatArray, accuracy: float) -> Place:
         coef, residual = place.coef.copy(), place.residual.copy()
         most = int(self._tuning.max_exchanges * self._y.size / self._share)
-        intercept = retrain(self._gram, self._y, own, coef, residual, accuracy, most)
-        return self._rank(Place(coef, residual, intercept, np.inf, own, own))
+        intercept, is_accurate, n_values = retrain_by_sets(
+            self._gram, self._y, paid, coef, residual, accuracy, most, self._room
+        )
+        self.work += n_values
+        is_finished = is_accurate and accuracy <= self._tuning.accuracy
+        return self._rank(coef, residual, intercept, paid if is_finished else None)
 
-    def _rank(self, place: Place) -> Place:
-        """The same classifier with its objective, and with costs by its ranks."""
-        problem = self._problem
-        slack = self._y * (place.residual - place.intercept)
-        if self._is_complete:
-            every = slack
-        else:
-            coef = np.zeros(problem.n_samples)
-            coef[self._index] = place.coef
-            every = 1.0 - problem.y * (problem.samples.scores(coef) + place.intercept)
-        # Beyond the margin the farther one ranks lower, though both deviate by nothing.
-        order = np.argsort(every, kind="stable")
-        costs = self._stage * problem.costs.in_order(order)
-        half_norm = 0.5 * float(place.coef @ (self._y - place.residual))
-        objective = half_norm + float(costs @ np.maximum(every[order], 0.0))
+    def _rank(
+        self, coef: FloatArray, residual: FloatArray, intercept: float, paid: FloatArray | None
+    ) -> Place:
+        """A classifier with its objective, and with costs by its ranks.
+
+        If it was trained to the end, `paid` is what the samples paid then.
+        """
+        problem, y = self._problem, self._y
+        slack = y * (residual - intercept)
         own = np.empty(problem.n_samples)
-        own[order] = costs
-        own = own if self._is_complete else self._share * own[self._index]
+        fixed, of_samples = self._tuning.work_of_ranking
+        self.work += fixed + of_samples * problem.n_samples
+        if self._is_complete:
+            # Beyond the margin the farther one ranks lower, though both deviate by nothing.
+            order = np.argsort(slack, kind="stable")
+            costs = self._stage * problem.costs.in_order(order)
+            charged = (own if paid is None else paid, own)
+            objective, promise = _charge(y, coef, residual, slack, order, costs, *charged)
+            promise = objective if paid is None else promise
+        else:
+            every = np.zeros(problem.n_samples)
+            every[self._index] = coef
+            self.work += problem.n_samples * int(np.count_nonzero(coef))
+            every = 1.0 - problem.y * (problem.samples.scores(every) + intercept)
+            order = np.argsort(every, kind="stable")
+            costs = self._stage * problem.costs.in_order(order)
+            half_norm = 0.5 * float(coef @ (y - residual))
+            objective = half_norm + float(costs @ np.maximum(every[order], 0.0))
+            own[order] = costs
+            own = self._share * own[self._index]
+            promise = objective
+        # Among numbers that overflow nothing is promised.
         objective = objective if np.isfinite(objective) else np.inf
-        return Place(place.coef, place.residual, place.intercept, objective, own, slack)
+        promise = promise if np.isfinite(promise) else np.inf
+        return Place(coef, residual, intercept, objective, promise, own, slack)

@@ -33,6 +33,15 @@ class ExplorationTuning:
 
     # Samples explored at most: their Gram matrix takes 8 MB.
     max_samples: int = 1000
+    # Work that a unit of effort allows, in kernel values looked at, and more of it per pair of
+    # samples: about one and a half fits with rising weights and 100 to 700 samples, where these
+    # are fast. Ranking counts as so many values, and more of them per sample; polishing as a share
+    # of a unit.
+    allowance: tuple[float, float] = (1e7, 75.0)
+    work_of_ranking: tuple[int, int] = (20_000, 50)
+    work_of_polishing: float = 0.5
+    # Trails per unit of effort at most.
+    max_trails: int = 4
     # Shares of all costs at which the trails begin and go on, in turns.
     stages: tuple[tuple[float, ...], ...] = ((1.0,), (0.1, 1.0), (0.01, 0.1, 1.0))
     # Starts of a trail on a few samples of each class, and how few at least and less than.
