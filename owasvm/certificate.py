@@ -50,6 +50,8 @@ _IMMATERIAL = 1e-10
 _NEARLY = 1e-12
 # Rounding of the costs themselves: quantifier, normalisation, C.
 _COST_ROUNDINGS = 16
+# Samples looked at at a time where a vector of them would be for nothing else.
+_PART = 2**17
 
 __all__ = [
     "Certificate",
@@ -64,6 +66,7 @@ __all__ = [
     "objective_of_dual",
     "objective_of_slack",
     "proven_value",
+    "with_deviations",
 ]
 
 
@@ -265,7 +268,7 @@ def objective_of_slack(problem: OWAProblem, squared_norm: float, slack: FloatArr
 
 
 def _add_up(loss: RankedLoss, squared_norm: float, slack: FloatArray) -> float:
-    if not np.isfinite(squared_norm + np.maximum(slack, 0.0).sum()):
+    if not np.isfinite(squared_norm + slack.sum(where=slack > 0.0)):
         # A classifier that overflows is as bad as any.
         return np.inf
     return 0.5 * squared_norm + loss.value(slack)
@@ -311,7 +314,6 @@ class _Choice:
     coef: FloatArray
     intercept: float
     value: float
-    slack: FloatArray
 
 
 def judge(
@@ -391,6 +393,17 @@ def judge_general(
     return replace(found, lower_bound=bound, rounding=rounding, floor=proven_bound)
 
 
+def with_deviations(problem: OWAProblem, found: Certificate) -> Certificate:
+    """A certificate that was kept without them, with the deviations of its classifier."""
+    judging, weight = _Judging(problem), found.weight
+    if weight is None:
+        at = problem.samples.evaluate(problem.y * found.dual)
+    else:
+        at = problem.samples.evaluate_weight(weight)
+    slack = judging.slack_of(at, found.intercept)
+    return replace(found, deviations=np.maximum(slack, 0.0, out=slack))
+
+
 def charged_bound(bound: float, objective_error: float, objective: float) -> float:
     """A lower bound, lowered by what the objective can be off by: that belongs to the gap.
 
@@ -435,7 +448,7 @@ class _Judging:
                 if best != chosen.intercept:
                     chosen = self.choose(chosen.found, chosen.coef, best)
             return self._certify(chosen, bound, final)
-        at_given = samples.evaluate(y * given, careful=careful)
+        at_given = self._evaluate(given, careful)
         bound = self._bound_near(given, at_given, guess, careful)[1]
         chosen = self.choose(at_given, given, guess)
         if final:
@@ -443,15 +456,22 @@ class _Judging:
             chosen = chosen if middle == guess else self.choose(at_given, given, middle)
         return self._certify(chosen, bound, final)
 
+    def _evaluate(self, dual: FloatArray, careful: bool) -> Evaluation:
+        """The classifier of a dual point."""
+        weight = self.samples.weight(self.y * dual) if self.samples.keeps_weight else None
+        if weight is not None:
+            return self.samples.evaluate_weight(weight)
+        return self.samples.evaluate(self.y * dual, careful=careful)
+
     def _bound_near(
         self, given: FloatArray, at_given: Evaluation, guess: float, careful: bool
     ) -> tuple[tuple[FloatArray, Evaluation], tuple[float, float]]:
         """A feasible point next to a given one with its evaluation, and what it proves."""
         feasible, at_feasible = given, at_given
         if not self._is_nearly_feasible(given):
-            feasible = self.make_feasible(given, 1.0 - self.y * (at_given.scores + guess))
+            feasible = self.make_feasible(given, self.slack_of(at_given, guess))
             if not np.array_equal(feasible, given):
-                at_feasible = self.samples.evaluate(self.y * feasible, careful=careful)
+                at_feasible = self._evaluate(feasible, careful)
         return (feasible, at_feasible), self.bound_of(feasible, at_feasible)
 
     def _judge_convex(
@@ -464,18 +484,18 @@ class _Judging:
     ) -> tuple[_Choice, tuple[float, float]]:
         """The better of the classifiers at hand, and what the feasible point proves."""
         y, samples = self.y, self.samples
-        at_given = samples.evaluate(y * given, careful=careful)
+        at_given = self._evaluate(given, careful)
         (feasible, at_feasible), bound = self._bound_near(given, at_given, guess, careful)
         del at_given
         if weight is not None and samples.keeps_weight:
-            # With many samples slacks and scores are better computed twice than kept.
+            # With many samples scores are better computed twice than kept.
             value = self.choose(at_feasible, feasible, guess).value
             del at_feasible
             direct = self.choose(samples.evaluate_weight(weight.copy()), feasible, guess)
             if direct.value < value:
                 return direct, bound
             del direct
-            at_feasible = samples.evaluate(y * feasible, careful=careful)
+            at_feasible = self._evaluate(feasible, careful)
         chosen = self.choose(at_feasible, feasible, guess)
         if coef is not None and not samples.keeps_weight:
             own = np.maximum(coef, 0.0)
@@ -528,10 +548,15 @@ class _Judging:
         return _prove_bound(self.problem, feasible, float(feasible.sum()), conjugate, found)
 
     def choose(self, found: Evaluation, coef: FloatArray, intercept: float) -> _Choice:
-        """A classifier with its slacks and its objective."""
-        slack = 1.0 - self.y * (found.scores + intercept)
-        value = _add_up(self.loss, found.squared_norm, slack)
-        return _Choice(found, coef, intercept, value, slack)
+        """A classifier with its objective."""
+        value = _add_up(self.loss, found.squared_norm, self.slack_of(found, intercept))
+        return _Choice(found, coef, intercept, value)
+
+    def slack_of(self, found: Evaluation, intercept: float) -> FloatArray:
+        """``1 - y f``: computed whenever it is asked for, and not kept."""
+        slack = found.scores + intercept
+        slack *= self.y
+        return np.subtract(1.0, slack, out=slack)
 
     def _choose_nothing(self, coef: FloatArray) -> _Choice:
         """w = 0 with the best intercept.
@@ -568,13 +593,14 @@ class _Judging:
     def _objective_error(self, chosen: _Choice) -> float:
         """How far off rounding can have left the objective of a classifier as it is stored."""
         found, intercept = chosen.found, chosen.intercept
-        error = np.abs(found.scores)
-        error += 1.0 + abs(intercept)
-        error *= 3.0 * UNIT
-        error += found.score_error
+        error = found.score_error
+        for first in range(0, error.size, _PART):
+            part = slice(first, first + _PART)
+            error[part] += 3.0 * UNIT * (np.abs(found.scores[part]) + 1.0 + abs(intercept))
         error += self.samples.intercept_error(self.y * chosen.coef, intercept)
         value = abs(chosen.value - 0.5 * found.squared_norm)
-        return 0.5 * found.norm_error + self.loss.rounding(chosen.slack, error, value)
+        slack = self.slack_of(found, intercept)
+        return 0.5 * found.norm_error + self.loss.rounding(slack, error, value)
 
     def _is_worse_than_nothing(self, chosen: _Choice, objective_error: float) -> bool:
         """Whether w = 0 is the better choice.
@@ -601,12 +627,13 @@ class _Judging:
         if self.problem.is_definite and np.isfinite(value - bound_error):
             floor = value - bound_error
             proven = charged_bound(floor, error, chosen.value)
+        slack = self.slack_of(chosen.found, chosen.intercept)
         return Certificate(
             objective=chosen.value,
             lower_bound=proven,
             dual=chosen.coef,
             intercept=chosen.intercept,
-            deviations=np.maximum(chosen.slack, 0.0),
+            deviations=np.maximum(slack, 0.0, out=slack),
             weight=chosen.found.weight,
             rounding=bound_error + error,
             objective_rounding=error,
@@ -708,7 +735,7 @@ def certificate(
     b = samples.intercept_as_moved(signed, w, float(intercept))
     judging = _Judging(problem)
     chosen = judging.choose(found, coefficients, b)
-    feasible = judging.make_feasible(coefficients, chosen.slack)
+    feasible = judging.make_feasible(coefficients, judging.slack_of(found, b))
     bound = judging.bound_of(feasible, samples.evaluate(signs * feasible))
     return replace(
         judging.certificate_of(chosen, bound), dual=feasible, intercept=float(intercept)

@@ -151,7 +151,9 @@ class PlainCosts:
         return float(dearest[self.n_samples - number :].sum())
 
     def excess(self, dual: FloatArray) -> float:
-        return prefix_excess(np.sort(dual)[::-1], self.ascending[::-1])
+        sums = np.sort(dual)[::-1]
+        np.cumsum(sums, out=sums)
+        return _excess_of_sums(sums, np.cumsum(self.ascending[::-1]))
 
     def profile(self) -> Profile:
         return Profile(self.ascending, np.arange(self.n_samples + 1.0))

@@ -200,6 +200,8 @@ def charge_by_rank(costs: Costs, values: FloatArray) -> FloatArray:
     >>> charge_by_rank(RankCosts(4, [0, 1, 3, 4], C=2.0), np.array([0.5, 0.1, 0.7, 0.5])).tolist()
     [2.0, 0.0, 4.0, 2.0]
     """
+    if not isinstance(costs, GroupedCosts):
+        return _share_ranks(costs, values)
     charged = np.empty(values.size)
     for group, part in parts_of(costs):
         charged[group] = _share_ranks(part, values[group])
@@ -209,14 +211,22 @@ def charge_by_rank(costs: Costs, values: FloatArray) -> FloatArray:
 def _share_ranks(costs: Costs, values: FloatArray) -> FloatArray:
     order = np.argsort(values, kind="stable")
     in_order = costs.in_order(order)
-    mass = costs.sample_weight
-    amount = np.ones(order.size) if mass is None else mass[order]
-    gaps = np.diff(values[order])
-    starts = np.concatenate(([0], np.flatnonzero(gaps > _TIE * np.max(np.abs(values))) + 1))
-    per_unit = np.add.reduceat(in_order, starts) / np.add.reduceat(amount, starts)
-    sizes = np.diff(np.append(starts, order.size))
     charged = np.empty(order.size)
-    charged[order] = np.repeat(per_unit, sizes) * amount
+    charged[order] = in_order
+    follows = np.zeros(order.size + 1, dtype=bool)
+    follows[1:-1] = np.diff(values[order]) <= _TIE * np.max(np.abs(values))
+    # Those that tie with a neighbour, block by block.
+    tied = np.flatnonzero(follows[:-1] | follows[1:])
+    if tied.size == 0:
+        return charged
+    starts = np.flatnonzero(~follows[tied])
+    members = order[tied]
+    del order
+    mass = costs.sample_weight
+    amount = np.ones(tied.size) if mass is None else mass[members]
+    per_unit = np.add.reduceat(in_order[tied], starts) / np.add.reduceat(amount, starts)
+    sizes = np.diff(np.append(starts, tied.size))
+    charged[members] = np.repeat(per_unit, sizes) * amount
     return charged
 
 

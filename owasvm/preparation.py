@@ -42,6 +42,8 @@ class TrainingSet:
         Sample weights, None when all of them are exactly 1.
     n_given : int
         Number of rows that were given.
+    signed : ndarray of shape (n_samples,) or None, default=None
+        The labels as they were given where they are -1.0 and +1.0: no copy of them is made.
     """
 
     X: Any
@@ -50,6 +52,7 @@ class TrainingSet:
     codes: NDArray[Any]
     mass: FloatArray | None
     n_given: int
+    signed: FloatArray | None = None
 
     @classmethod
     def of(
@@ -81,7 +84,9 @@ class TrainingSet:
         mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if mass is not None and np.all(mass == 1.0):
             mass = None
-        return cls(samples, None, classes, codes, mass, labels.size)
+        fits = labels.dtype == np.float64 and labels.flags.c_contiguous
+        signed = labels if fits and classes.tolist() == [-1.0, 1.0] else None
+        return cls(samples, None, classes, codes, mass, labels.size, signed)
 
     def without_zero_weights(self, *, pairwise: bool) -> TrainingSet:
         """The samples that count; of a Gram matrix (`pairwise`) their rows and columns."""
@@ -97,6 +102,7 @@ class TrainingSet:
             classes=self.classes[present],
             codes=codes,
             mass=None if np.all(mass == 1.0) else mass,
+            signed=None,
         )
 
     @property
@@ -124,6 +130,9 @@ class TrainingSet:
 
     def signs(self) -> Iterator[FloatArray]:
         """Labels -1.0 and +1.0 of each binary problem, the later of two classes being +1."""
+        if self.signed is not None:
+            yield self.signed
+            return
         positives = [1] if self.n_problems == 1 else range(self.classes.size)
         for positive in positives:
             yield np.where(self.codes == positive, 1.0, -1.0)

@@ -185,7 +185,10 @@ class OWAProblem:
         scale = penalty if loss.mass is None else penalty * loss.mass
         point = ProxPoint(self.n_samples)
         loss.prox(deviations + solution.dual / scale, penalty, point)
-        return charge_by_rank(self.costs, np.maximum(point.prox, 0.0))
+        equal = np.maximum(point.prox, 0.0)
+        # With many samples there is no room for numbers that are not needed any more.
+        del loss, point, scale
+        return charge_by_rank(self.costs, equal)
 
     def as_given(self, solution: Solution) -> Solution:
         """A solution with the intercept for the samples as they were given."""

@@ -33,7 +33,7 @@ sample i: the copies are tied in ``v``, hence in ``x``, and pooling runs over th
 Merging needs non-decreasing weights.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+# int32 where that is enough: sorting is reading and writing.
+Places = NDArray[Any]
 Labels = NDArray[np.int32]
 
 INACTIVE = -2
@@ -65,9 +67,9 @@ class Workspace(NamedTuple):
     blocks are pooled a sort uses ``levels`` and ``starts``.
     """
 
-    order: IntArray
+    order: Places
     keys: FloatArray
-    starts: IntArray
+    starts: Places
     levels: FloatArray
     counts: IntArray
 
@@ -82,10 +84,11 @@ class Pooling(NamedTuple):
 
 def make_workspace(n_samples: int) -> Workspace:
     """Allocate the arrays for problems of at most `n_samples` entries."""
+    fits: type = np.int32 if n_samples < np.iinfo(np.int32).max else np.int64
     return Workspace(
-        order=np.empty(n_samples, dtype=np.int64),
+        order=np.empty(n_samples, dtype=fits),
         keys=np.empty(n_samples),
-        starts=np.empty(n_samples + 1, dtype=np.int64),
+        starts=np.empty(n_samples + 1, dtype=fits),
         levels=np.empty(n_samples),
         counts=np.empty(_RADIX_PASSES * _RADIX_BUCKETS, dtype=np.int64),
     )
@@ -99,9 +102,9 @@ def make_pooling(n_samples: int) -> Pooling:
 @njit(cache=True, internal=True)
 def sort_descending(
     keys: FloatArray,
-    order: IntArray,
+    order: Places,
     spare_keys: FloatArray,
-    spare_order: IntArray,
+    spare_order: Places,
     counts: IntArray,
     size: int,
 ) -> None:
@@ -185,7 +188,7 @@ def pool_adjacent(
     masses: FloatArray,
     levels: FloatArray,
     block_masses: FloatArray,
-    starts: IntArray,
+    starts: Places,
     size: int,
 ) -> int:
     """Overwrites `levels`, `block_masses`, `starts`: the non-increasing fit by pooled blocks.
@@ -299,7 +302,8 @@ def _keep_inactive(v: FloatArray, x: FloatArray, dual: FloatArray, block: Labels
     """
     for i in range(v.size):
         if not v[i] > 0.0:
-            x[i] = v[i]
+            if x.size > 0:
+                x[i] = v[i]
             dual[i] = 0.0
             block[i] = INACTIVE
 
@@ -328,7 +332,7 @@ def prox_blocks(
     Parameters
     ----------
     v : ndarray of shape (n_samples,)
-        Finite values; not changed.
+        Finite values; not changed, unless it is ``levels`` of the workspace.
     penalty : float
         Positive factor of the squared distance.
     weights : ndarray of shape (n_samples,)
@@ -336,8 +340,9 @@ def prox_blocks(
         Not checked here.
     workspace : Workspace
         From :func:`make_workspace`, at least of size n_samples.
-    x : ndarray of shape (n_samples,)
-        Receives the prox; the entries of a tied block are equal to the last bit.
+    x : ndarray of shape (n_samples,) or (0,)
+        Receives the prox, unless it is empty; the entries of a tied block are equal to the last
+        bit.
     dual : ndarray of shape (n_samples,)
         Receives the projection of ``penalty * v`` on ``P(weights)``.
     block : int32 ndarray of shape (n_samples,)
@@ -352,8 +357,8 @@ def prox_blocks(
     n_tied_blocks : int
         The largest number in `block`, or 0.
     """
-    n_positive = sort_positive(v, workspace)
     _keep_inactive(v, x, dual, block)
+    n_positive = sort_positive(v, workspace)
     keys, order = workspace.keys, workspace.order
     levels, starts = workspace.levels, workspace.starts
     step = 1.0 / penalty
@@ -382,13 +387,15 @@ def prox_blocks(
             # Levels fall from here on: everything behind is clipped too.
             for k in range(start, n_positive):
                 sample = order[k]
-                x[sample] = 0.0
+                if x.size > 0:
+                    x[sample] = 0.0
                 dual[sample] = keys[k] * penalty
                 block[sample] = CLIPPED
             break
         if stop - start == 1:
             sample = order[start]
-            x[sample] = level
+            if x.size > 0:
+                x[sample] = level
             dual[sample] = step * weights[last - start] * penalty
             block[sample] = SINGLE
             continue
@@ -404,7 +411,8 @@ def prox_blocks(
         offset = (loss - excess) / (stop - start)
         for k in range(start, stop):
             sample = order[k]
-            x[sample] = level
+            if x.size > 0:
+                x[sample] = level
             block[sample] = n_tied_blocks
             dual[sample] = ((keys[k] - anchor) + offset) * penalty
     return n_tied_blocks

@@ -30,7 +30,8 @@ class ProxPoint:
     Attributes
     ----------
     prox, dual : ndarray of shape (n_samples,)
-        The minimiser x, and ``penalty * s * (v - x)``, a subgradient of the loss at x.
+        The minimiser x, and ``penalty * s * (v - x)``, a subgradient of the loss at x. Where
+        nobody asks for the minimiser of a hinge with one cost per rank it may be empty.
     block : ndarray of shape (n_samples,)
         Negative where `dual` does not react to changes of v. 0 where it follows v, each sample on
         its own. 1, 2, ... for blocks of samples that share one value of x.

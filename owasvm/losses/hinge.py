@@ -182,10 +182,6 @@ class RankedHinge:
         self.mean_cost = costs.total / n_units
 
     @cached_property
-    def _descending(self) -> FloatArray:
-        return np.ascontiguousarray(self._ascending[::-1])
-
-    @cached_property
     def _workspace(self) -> Workspace:
         return make_workspace(self._costs.n_samples)
 
@@ -201,7 +197,7 @@ class RankedHinge:
     def value(self, slack: FloatArray) -> float:
         n_positive = sort_positive(slack, self._workspace)
         if self.mass is None:
-            charged = self._descending[:n_positive]
+            charged = self._ascending[::-1][:n_positive]
         else:
             charged = self._costs.largest_first(self._workspace.order[:n_positive])
         return float(charged @ self._workspace.keys[:n_positive])
@@ -269,8 +265,9 @@ class RankedHinge:
         near = slack > -error
         if not near.any():
             return 0.0
-        charge = self._costs.largest_sum(int(near.sum()))
-        return charge * float(error[near].max()) + accumulated(slack.size + 2) * value
+        charge = self._costs.largest_sum(int(np.count_nonzero(near)))
+        off = float(error.max(where=near, initial=0.0))
+        return charge * off + accumulated(slack.size + 2) * value
 
     def constant_intercepts(self, y: FloatArray) -> tuple[float, ...]:
         # The loss bends at these intercepts only.

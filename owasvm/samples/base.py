@@ -7,6 +7,7 @@ coefficients carry their signs. Nothing outside of this package asks what kind o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,14 +27,20 @@ __all__ = ["Evaluation", "Samples"]
 class Evaluation:
     """Scores ``<w, phi(x_i)>`` and squared norm of a vector w, and how far off they can be.
 
-    ``weight`` is w itself, where it is stored as such.
+    ``weight`` is w itself, where it is stored as such. What scores are off by is computed when it
+    is asked for: with many samples every vector counts.
     """
 
     scores: FloatArray
-    score_error: FloatArray
+    find_error: Callable[[], FloatArray]
     squared_norm: float
     norm_error: float
     weight: FloatArray | None = None
+
+    @property
+    def score_error(self) -> FloatArray:
+        """What each of the scores can be off by: an array that the caller may change."""
+        return self.find_error()
 
 
 class Samples(Protocol):

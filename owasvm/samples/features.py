@@ -26,6 +26,12 @@ Features = Any  # an array or a CSR matrix of shape (n_samples, n_features)
 
 __all__ = ["FeatureSamples"]
 
+# Norms of more samples are computed whenever they are asked for, by certificates alone: they would
+# take as much memory as two to four features.
+_KEPT_NORMS = 100_000
+# Samples looked at at a time where a vector of them would be for nothing else.
+_PART = 2**17
+
 
 class FeatureSamples:
     """Rows of a matrix.
@@ -56,8 +62,14 @@ class FeatureSamples:
     def n_multiplications(self) -> float:
         return float(self._rows.n_entries) * min(self._rows.shape)
 
-    @cached_property
+    @property
     def norms(self) -> FloatArray:
+        if self.n_samples > _KEPT_NORMS:
+            return self._rows.norms()
+        return self._kept_norms
+
+    @cached_property
+    def _kept_norms(self) -> FloatArray:
         return self._rows.norms()
 
     def scores(self, coef: FloatArray) -> FloatArray:
@@ -84,14 +96,19 @@ class FeatureSamples:
     def evaluate_weight(self, weight: FloatArray) -> Evaluation:
         squared_norm = float(weight @ weight)
         # The samples were moved to their origin, which rounds them once.
-        n_roundings = self._rows.longest + 3
-        error = accumulated(n_roundings) * np.sqrt(squared_norm) * self.norms
+        share = accumulated(self._rows.longest + 3) * np.sqrt(squared_norm)
         norm_error = accumulated(weight.size + 1) * squared_norm
-        return Evaluation(self._rows.scores(weight), error, squared_norm, norm_error, weight)
+
+        def find_error() -> FloatArray:
+            norms = self._rows.norms()
+            norms *= share
+            return norms
+
+        return Evaluation(self._rows.scores(weight), find_error, squared_norm, norm_error, weight)
 
     def dual_norm(self, coef: FloatArray, found: Evaluation) -> tuple[float, float]:
         # w was computed from the coefficients, with a sum over the samples for every feature.
-        off = accumulated(coef.size + 2) * float(np.abs(coef) @ self.norms)
+        off = accumulated(coef.size + 2) * _dot_abs(coef, self.norms)
         length = np.sqrt(found.squared_norm)
         return found.squared_norm, found.norm_error + 2.0 * length * off + off * off
 
@@ -160,3 +177,9 @@ class FeatureSamples:
 
     def nearest_definite(self) -> Samples:
         return self
+
+
+def _dot_abs(coef: FloatArray, norms: FloatArray) -> float:
+    """``|coef|'norms``, some samples at a time."""
+    parts = [slice(first, first + _PART) for first in range(0, norms.size, _PART)]
+    return float(sum(np.abs(coef[part]) @ norms[part] for part in parts))

@@ -167,7 +167,7 @@ class KernelSamples(ABC):
         norm_error = float(sizes @ error) + sum_error + UNIT * float(np.abs(terms).sum())
         if self.is_definite:
             squared_norm = max(squared_norm, 0.0)
-        return Evaluation(scores, error, squared_norm, norm_error)
+        return Evaluation(scores, error.copy, squared_norm, norm_error)
 
     def evaluate_weight(self, weight: FloatArray) -> Evaluation:
         raise TypeError(f"{type(self).__name__} keeps no w of {weight.size} features.")

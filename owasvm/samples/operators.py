@@ -47,6 +47,8 @@ MAX_INTERCEPT_STEP = 2.0
 _FIRST_LIFT = 1e-14
 _LEAST_LIFT = 1e-290
 _MAX_LIFTS = 20
+# Samples moved at a time.
+_PART = 2**17
 
 
 @dataclass
@@ -63,8 +65,11 @@ class Vector:
 
     def move(self, step: float, direction: Vector) -> None:
         """Change in place: add ``step * direction``."""
-        self.coef += step * direction.coef
-        self.scores += step * direction.scores
+        # Some at a time: a vector in between would be for nothing else.
+        for first in range(0, self.coef.size, _PART):
+            part = slice(first, first + _PART)
+            self.coef[part] += step * direction.coef[part]
+            self.scores[part] += step * direction.scores[part]
         if self.weight.size > 0:
             self.weight += step * direction.weight
 

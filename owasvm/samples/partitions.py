@@ -405,7 +405,7 @@ class PartitionSamples(FeatureSamples):
         n_roundings = self._parts.longest_row + 3
         error = accumulated(n_roundings) * np.sqrt(squared_norm) * self.norms
         norm_error = accumulated(weight.size + 1) * squared_norm
-        return Evaluation(self._score(weight), error, squared_norm, norm_error, weight)
+        return Evaluation(self._score(weight), error.copy, squared_norm, norm_error, weight)
 
     def operator(self, *, centred: bool = True) -> Operator:
         return PartitionOperator(self, self._parts, self._origin)

@@ -74,7 +74,7 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
                     **find_trend(known, carried.dual, loss.mean_cost),
                 },
             )
-    operator, margin = problem.samples.operator(), np.ones(problem.n_samples)
+    operator, margin = problem.samples.operator(), np.ones(1)
     task = ConvexTask(operator, problem.y, loss, margin, tuning=tuning)
     if known is not None:
         start = start_from(task, known)

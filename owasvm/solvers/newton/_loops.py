@@ -79,10 +79,14 @@ def shift_point(
     slack: FloatArray,
     v: FloatArray,
 ) -> None:
-    """Overwrites `slack` and `v`: ``margin - y f`` after a step, and where the prox is due."""
+    """Overwrites `slack` and `v`: ``margin - y f`` after a step, and where the prox is due.
+
+    Both may be one array, which is `v` then.
+    """
     moved = intercept + step * intercept_step
-    for i in range(margin.size):
-        value = margin[i] - y[i] * (scores[i] + step * score_step[i]) - y[i] * moved
+    for i in range(y.size):
+        wanted = margin[i] if margin.size > 1 else margin[0]
+        value = wanted - y[i] * (scores[i] + step * score_step[i]) - y[i] * moved
         slack[i] = value
         v[i] = value + inverse_penalty * multiplier[i]
 

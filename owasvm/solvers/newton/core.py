@@ -59,6 +59,11 @@ FloatArray = NDArray[np.float64]
 _LEAST_COST = 1e-100
 # An iterate whose gap fell to this share of the best one's is worth keeping a copy of.
 _WORTH_A_COPY = 0.5
+# A vector that is not there.
+_NOTHING = np.empty(0)
+# With so many samples vectors that are not needed while an iterate is looked at are let go: they
+# are made again in less time than a step takes.
+MANY_SAMPLES = 200_000
 # Intercepts and objectives beyond this are on their way to infinity.
 _ESCAPED = 1e15
 #: Gaps below this, relative to the objective, are rounding.
@@ -77,8 +82,8 @@ class ConvexTask:
         Labels -1.0 and +1.0.
     loss : ProximalLoss
         The ordered loss of the slacks u.
-    margin : ndarray of shape (n_samples,)
-        Required functional margins, 1 in the plain problem.
+    margin : ndarray of shape (n_samples,) or (1,)
+        Required functional margins, or the one of all samples, 1 in the plain problem.
     linear : ndarray of shape (n_samples,) or None, default=None
         Coefficients e of the extra term ``sum_i e_i y_i f(x_i)``.
     fixed_intercept : float or None, default=None
@@ -186,7 +191,8 @@ def start_from(task: ConvexTask, known: Solution) -> Iterate:
         intercept = known.intercept + task.operator.intercept_shift(w.coef)
     growth = task.loss.mean_cost / known.details.get("mean_cost", task.loss.mean_cost)
     slack = task.margin - task.y * w.scores - task.y * intercept
-    if 0.5 * task.operator.inner(w, w) + task.loss.value(slack) > task.loss.value(task.margin):
+    nothing = np.broadcast_to(task.margin, slack.shape).copy()
+    if 0.5 * task.operator.inner(w, w) + task.loss.value(slack) > task.loss.value(nothing):
         # Worse than w = 0, b = 0: from there a large penalty would take forever.
         return cold_start(task)
     task.memory.factorises = bool(known.details.get("factorises", False))
@@ -249,23 +255,53 @@ class Inner:
         self._loss = 0.0
         self._imbalance = 0.0
         self.slack = np.empty(n_samples)
+        self.multiplier = _NOTHING
         self.point = ProxPoint(n_samples)
         self._trial = ProxPoint(n_samples)
-        # The prox that was taken last belongs to whatever is looked at next.
-        self._trial.prox = self.point.prox
-        self._v = np.empty(n_samples)
         mass = task.loss.mass
         self._mass = NO_MASS if mass is None else mass
         loss = task.loss
         self._hinge = loss.arrays if isinstance(loss, RankedHinge) else None
+        # The prox that was taken last belongs to whatever is looked at next. Blocks are read
+        # before the next trial.
+        if self._hinge is None:
+            self._v = np.empty(n_samples)
+        else:
+            # Nobody asks for the prox, and v is read before the sort needs room.
+            self.point.prox = _NOTHING
+            self._v = self._hinge[1].levels
+        self._trial.prox = self.point.prox
+        self._trial.block = self.point.block
+        self._trial.shrink = self.point.shrink
 
     def begin(self, iterate: Iterate) -> None:
         """Fix multiplier and penalty, evaluate at the iterate."""
-        self.multiplier = iterate.dual
+        if iterate.dual is not self.multiplier:
+            # Somebody else's, and to be overwritten some time.
+            self.multiplier = iterate.dual.copy()
+            iterate.dual = self.multiplier
         mass = self.task.loss.mass
         self._density = self.multiplier if mass is None else self.multiplier / mass
         self._evaluate(0.0, iterate, _Direction(iterate.w, 0.0, 0.0, 0.0))
         self.point, self._trial = self._trial, self.point
+
+    def _find_slack(self, iterate: Iterate) -> None:
+        """Where `v` has taken their place: slacks at the iterate."""
+        if self._hinge is None:
+            return
+        if self.slack.size == 0:
+            self.slack = np.empty(self.task.y.size)
+        scores, slack = iterate.w.scores, self.slack
+        where = (self.task.margin, scores, scores, self.task.y, iterate.intercept, 0.0, 0.0)
+        shift_point(*where, self._density, 0.0, slack, slack)
+
+    def _make_room(self) -> None:
+        """For what :meth:`look` has let go."""
+        size = self.task.y.size
+        if self._trial.dual.size < size:
+            self._trial.dual = np.empty(size)
+        if self._hinge is None and self.slack.size < size:
+            self.slack = np.empty(size)
 
     def look(self, iterate: Iterate, *, foresees: bool) -> tuple[float, float, float]:
         """Write objective, gap, slacks and dual of the iterate.
@@ -274,11 +310,11 @@ class Inner:
         move in units of the residual. `foresees`: a Newton step is next.
         """
         task, operator, dual = self.task, self.task.operator, self.point.dual
-        target = task.target(dual)
+        self._find_slack(iterate)
         self._imbalance = task.imbalance(dual) if task.fixed_intercept is None else 0.0
         if operator.foresees and foresees:
             operator.foresee(make_active_set(task, iterate, self.point, self._imbalance))
-        self._residual, squared = operator.residual(target, iterate.w)
+        self._residual, squared = operator.residual(task.target(dual), iterate.w)
         if self._known_at != iterate.n_iter:
             # Else the multiplier has moved, and nothing but that.
             self._loss = task.loss.value(self.slack)
@@ -288,11 +324,16 @@ class Inner:
         product, moved = add_up(dual, self.slack, self.multiplier, self._mass)
         iterate.gap = 0.5 * squared + self._loss + conjugate - product
         iterate.slack, iterate.dual = self.slack, dual
+        if dual.size >= MANY_SAMPLES:
+            self.slack = self._trial.dual = _NOTHING
+            if self._residual.weight.size > 0:
+                self._residual.coef = _NOTHING
         return squared, self._imbalance, math.sqrt(moved / iterate.penalty)
 
-    def copy_dual(self) -> FloatArray:
-        """The dual point, which is to be the next multiplier."""
-        return self.point.dual.copy()
+    def take_dual(self) -> FloatArray:
+        """The dual point, which is to be the next multiplier; :meth:`begin` follows."""
+        self.multiplier, self.point.dual = self.point.dual, self.multiplier
+        return self.multiplier
 
     def go_along(self, iterate: Iterate, w: Vector, intercept: float) -> bool:
         """Move along a given direction; False where it does not descend."""
@@ -301,14 +342,20 @@ class Inner:
 
     def step(self, iterate: Iterate) -> bool:
         """A Newton step; False where it does not descend."""
-        direction = _newton_direction(
-            self.task, iterate, self.point, self._residual, self._imbalance
-        )
+        residual = self._residual
+        # With many samples the memory of a step counts afterwards.
+        del self._residual
+        iterate.slack = _NOTHING
+        if residual.coef.size == 0:
+            residual.coef = self.task.target(self.point.dual)
+            residual.coef -= iterate.w.coef
+        direction = _newton_direction(self.task, iterate, self.point, residual, self._imbalance)
         return self._advance(iterate, direction)
 
     def _evaluate(self, step: float, iterate: Iterate, direction: _Direction) -> None:
         """Leave the trial point at a step along a direction."""
         task = self.task
+        self._make_room()
         shift_point(
             task.margin,
             iterate.w.scores,
@@ -319,7 +366,7 @@ class Inner:
             step,
             self._density,
             1.0 / iterate.penalty,
-            self.slack,
+            self.slack if self._hinge is None else self._v,
             self._v,
         )
         task.loss.prox(self._v, iterate.penalty, self._trial)
@@ -368,6 +415,7 @@ class Inner:
     ) -> None:
         """The same in one compiled loop."""
         task, trial = self.task, self._trial
+        self._make_room()
         trial.n_blocks = search_hinge(
             search,
             task.tuning.still_falling,
@@ -383,7 +431,7 @@ class Inner:
             self.point.dual,
             ascending,
             workspace,
-            self.slack,
+            self._v,
             self._v,
             trial.prox,
             trial.dual,
@@ -474,7 +522,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
         if steps == 0:
             # A move of the multiplier alone counts too, or a caller's limit might never be met.
             iterate.n_iter += 1
-        iterate.dual = inner.copy_dual()
+        iterate.dual = inner.take_dual()
         growth = _choose_growth(tuning, steps, iterate.gap / max(last_gap, 1e-300))
         if stuck or iterate.gap <= ROUNDING * max(1.0, iterate.objective):
             # alpha = a + penalty * u carries the rounding of u times the penalty.

@@ -115,7 +115,7 @@ class GramInner:
         movement = math.sqrt(figures[loops.MOVED] / iterate.penalty)
         return squared, figures[loops.IMBALANCE], movement
 
-    def copy_dual(self) -> FloatArray:
+    def take_dual(self) -> FloatArray:
         return self._vectors[loops.DUAL].copy()
 
     def go_along(self, iterate: Iterate, w: Vector, intercept: float) -> bool:
@@ -201,7 +201,9 @@ class GramInner:
         else:
             scores.fill(0.0)
             workspace = self._workspace
-            rows, values = workspace.order[:n_nonzero], workspace.keys[:n_nonzero]
+            # As wide as those of a step, for which the loop is compiled.
+            rows = workspace.order[:n_nonzero].astype(np.int64)
+            values = workspace.keys[:n_nonzero]
             self._add_rows(rows, values, loops.RESIDUAL_SCORES)
         self._squared = max(float(vectors[loops.RESIDUAL] @ scores), 0.0)
         if not stays or self._loss < 0.0:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.certificate import Certificate, charged_bound, judge
-from owasvm.losses import ProxPoint, RankedLoss
+from owasvm.certificate import Certificate, charged_bound, judge, with_deviations
+from owasvm.losses import ProxPoint, RankedHinge, RankedLoss
 from owasvm.problem import OWAProblem
+from owasvm.samples import Vector
 from owasvm.solvers.newton._bracket import (
     HIGH,
     LOW,
@@ -19,7 +20,7 @@ from owasvm.solvers.newton._bracket import (
     make_bracket,
     narrow,
 )
-from owasvm.solvers.newton.core import ROUNDING, ConvexTask, Iterate
+from owasvm.solvers.newton.core import MANY_SAMPLES, ROUNDING, ConvexTask, Iterate
 
 FloatArray = NDArray[np.float64]
 
@@ -47,6 +48,9 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     y, mass = task.y, task.loss.mass
     density = guess if mass is None else guess / mass
     point = ProxPoint(y.size)
+    if isinstance(task.loss, RankedHinge) and task.loss.arrays is not None:
+        # Nobody asks for the prox.
+        point.prox = np.empty(0)
     left_out = guess <= 0.0 if task.linear is None else np.zeros(y.size, dtype=bool)
     shifted = np.empty(y.size)
 
@@ -118,6 +122,7 @@ class StoppingRule:
         self._polished_below = 0.0
         self._last_step = 0
         self._polish = problem.n_samples <= task.tuning.polish_samples
+        self._is_large = problem.n_samples >= MANY_SAMPLES
         self._cheapest: Certificate | None = None
         self._floor = -np.inf
         self.is_limited = False
@@ -141,12 +146,23 @@ class StoppingRule:
         cooled = estimate <= ROUNDING and iterate.penalty != self._judged_at
         if self._satisfied_at is None:
             if estimate <= self._judge_below or cooled or iterate.is_final:
-                self._judge(iterate, estimate)
+                self._ask(iterate, estimate)
             return self._is_polished
         if estimate > self._polished_below and iterate.n_iter < self._last_step:
             return False
-        self._judge(iterate, estimate)
+        self._ask(iterate, estimate)
         return True
+
+    def _ask(self, iterate: Iterate, estimate: float) -> None:
+        """Judge an iterate; of many samples without what can be made again."""
+        if not (self._is_large and self._problem.samples.keeps_weight):
+            self._judge(iterate, estimate)
+            return
+        iterate.w.scores = iterate.slack = np.empty(0)
+        try:
+            self._judge(iterate, estimate)
+        finally:
+            self._task.operator.complete(iterate.w)
 
     def _judge(self, iterate: Iterate, estimate: float) -> None:
         """Ask for certificates, and decide when to ask again."""
@@ -199,13 +215,21 @@ class StoppingRule:
         task = self._task
         coef = task.dual_of(iterate.w)
         missing = float(np.abs(nearest - coef).mean())
-        raised = np.maximum(iterate.slack, 0.0)
+        raised = np.maximum(self._slack_of(iterate), 0.0)
         raised *= task.tuning.fill_up * missing
         if task.loss.mass is not None:
             raised *= task.loss.mass / task.loss.mass.mean()
         raised += coef
         raised[coef <= 0.0] = 0.0
         return project_balanced(task, raised)
+
+    def _slack_of(self, iterate: Iterate) -> FloatArray:
+        """The slacks of an iterate, computed where they were let go."""
+        if iterate.slack.size > 0:
+            return iterate.slack
+        task, w = self._task, Vector(np.empty(0), np.empty(0), iterate.w.weight)
+        task.operator.complete(w)
+        return task.margin - task.y * (w.scores + iterate.intercept)
 
     def _plan_polish(self, best: Certificate, n_iter: int) -> None:
         """Decide how much further to go."""
@@ -241,6 +265,9 @@ class StoppingRule:
             final=final,
             loss=self._loss,
         )
+        if self._is_large and keeps_weight:
+            # Until it is clear which one is kept.
+            certificate = replace(certificate, deviations=np.empty(0))
         self.is_limited |= certificate.is_limited(self._tol)
         self._floor = max(self._floor, certificate.floor)
         kept = not certificate.is_worse_than_nothing
@@ -257,6 +284,12 @@ class StoppingRule:
 
     def best_certificate(self, iterate: Iterate) -> Certificate:
         """The best certificate seen, after a look at the last iterate."""
+        best = self._choose_best(iterate)
+        if best.deviations.size == 0:
+            return with_deviations(self._problem, best)
+        return best
+
+    def _choose_best(self, iterate: Iterate) -> Certificate:
         best = self._best
         if best is None or self._satisfied_at is None:
             best = self._consider_all(iterate, final=False)
