@@ -1,5 +1,6 @@
 """Linear models of many rows: read as they are, in blocks, by conjugate gradients, by a share."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,19 @@ from numpy.typing import NDArray
 from owasvm import OWASVC, LinearOWASVC
 from owasvm.certificate import certificate
 from owasvm.kernels import Kernel
-from owasvm.samples import ActiveSet, FeatureSamples, Memory, feature_operator, prepare, rows
+from owasvm.preparation import TrainingSet
+from owasvm.samples import (
+    ActiveSet,
+    FeatureSamples,
+    Memory,
+    feature_operator,
+    features,
+    prepare,
+    rows,
+)
 from owasvm.samples.operators import MAX_INTERCEPT_STEP
 from owasvm.samples.rows import make_rows
-from owasvm.solvers.newton import coarse
+from owasvm.solvers.newton import coarse, core, stopping
 
 FloatArray = NDArray[np.float64]
 TYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -109,6 +119,21 @@ def test_single_precision_is_the_same_problem(weights: str, make: Any) -> None:
     np.testing.assert_allclose(
         model.decision_function(single), same.decision_function(double), atol=1e-2
     )
+
+
+@TYPES
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_sparse_rows_of_every_length(dtype: Any, kind: Any) -> None:
+    rng = np.random.default_rng(3)
+    X = np.where(np.arange(11) < np.arange(12)[:, np.newaxis], rng.normal(size=(12, 11)), 0.0)
+    # Columns in any order, and the last one used.
+    X = X[:, rng.permutation(11)].astype(dtype)
+    given = sp.csr_matrix(X)
+    given.indices, given.indptr = given.indices.astype(kind), given.indptr.astype(kind)
+    samples = make_rows(given)
+    weight, coef = rng.normal(size=11), rng.normal(size=12)
+    np.testing.assert_allclose(samples.scores(weight), X.astype(np.float64) @ weight, rtol=1e-13)
+    np.testing.assert_allclose(samples.combine(coef), X.astype(np.float64).T @ coef, rtol=1e-12)
 
 
 def test_kernels_and_integers_are_double_precision() -> None:
@@ -258,3 +283,73 @@ def test_a_share_minds_limits_and_weights(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.warns(UserWarning, match="iteration_limit"):
         stopped = LinearOWASVC(max_iter=1).fit(X, y)
     assert stopped.lower_bound_ <= LinearOWASVC().fit(X, y).objective_ <= stopped.objective_
+
+
+# Room
+
+
+@pytest.mark.parametrize("ranks", ["all", "class"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_vectors_that_were_let_go_are_made_again(
+    monkeypatch: pytest.MonkeyPatch, ranks: str, loss: str, sparse: bool
+) -> None:
+    X, y = draw_sparse(300, 12) if sparse else draw(300, 12)
+    mass = np.random.default_rng(4).uniform(0.5, 2.0, 300)
+    model = LinearOWASVC(10.0, weights="superquantile", ranks=ranks, loss=loss, tol=1e-9)
+    for weights in (None, mass):
+        kept = model.fit(X, y, weights)
+        objective, deviations, costs = kept.objective_, kept.deviations_, kept.sample_costs_
+        with monkeypatch.context() as patch:
+            for module in (core, stopping):
+                patch.setattr(module, "MANY_SAMPLES", 10)
+            patch.setattr(features, "_KEPT_NORMS", 10)
+            patch.setattr(features, "_PART", 7)
+            again = model.fit(X, y, weights)
+        assert again.gap_ <= 1e-9
+        assert again.objective_ == pytest.approx(objective, rel=2e-9)
+        np.testing.assert_allclose(again.deviations_, deviations, atol=1e-3)
+        assert again.sample_costs_.sum() == pytest.approx(costs.sum())
+        values = again.decision_function(X)
+        np.testing.assert_allclose(again.deviations_, np.maximum(1.0 - y * values, 0.0), atol=1e-9)
+
+
+def test_a_limit_leaves_deviations_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = draw(300, 12)
+    for module in (core, stopping):
+        monkeypatch.setattr(module, "MANY_SAMPLES", 10)
+    with pytest.warns(UserWarning, match="max_iter"):
+        model = LinearOWASVC(max_iter=2).fit(X, y)
+    values = model.decision_function(X)
+    np.testing.assert_allclose(model.deviations_, np.maximum(1.0 - y * values, 0.0), atol=1e-9)
+
+
+def test_vectors_of_the_length_of_the_data() -> None:
+    n_samples = core.MANY_SAMPLES
+    X, y = draw(n_samples, 10)
+    single = X.astype(np.float32)
+    del X
+    LinearOWASVC().fit(single[:500], y[:500])
+    tracemalloc.start()
+    try:
+        model = LinearOWASVC().fit(single, y)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert model.gap_ <= 1e-6
+    # 12 or so, and one that nobody writes to: of 1,000,000 rows, 50 features, half of the data.
+    assert peak <= 16.5 * 8 * n_samples
+
+
+def test_labels_are_taken_as_they_are() -> None:
+    X, y = draw(40, 3)
+    before = y.copy()
+    training = TrainingSet.of(X, y)
+    assert next(training.signs()) is y
+    mass = np.where(np.arange(40) < 10, 0.0, 1.0)
+    counted = TrainingSet.of(X, y, mass).without_zero_weights(pairwise=False)
+    np.testing.assert_array_equal(next(counted.signs()), y[10:])
+    model = LinearOWASVC().fit(X, y)
+    np.testing.assert_array_equal(y, before)
+    for other in (y.astype(int), np.where(y > 0, 7.0, 3.0), np.repeat(y, 2)[::2]):
+        assert LinearOWASVC().fit(X, other).objective_ == model.objective_

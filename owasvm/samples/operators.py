@@ -154,10 +154,12 @@ class Operator(Protocol):
 
     Where reading the data is dear, an operator likes to know early what it will be asked: it then
     has ``foresees = True``. ``place`` is the device that it computes on, None for this machine.
+    ``is_iterative`` says that Newton steps come from conjugate gradients, roughly.
     """
 
     n_samples: int
     foresees: bool
+    is_iterative: bool
     place: Place | None
 
     def mean_diagonal(self) -> float:
@@ -205,6 +207,7 @@ class PlainOperator:
     """What operators have in common that offer no more than they must."""
 
     foresees = False
+    is_iterative = False
     place: Place | None = None
 
     def foresee(self, active: ActiveSet) -> None:

@@ -32,7 +32,7 @@ from owasvm.solvers.newton.core import (
 )
 from owasvm.solvers.newton.rescue import Rescue
 from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
-from owasvm.solvers.newton.tuning import DEFAULT, Tuning
+from owasvm.solvers.newton.tuning import DEFAULT, ITERATIVE, Tuning
 
 __all__ = [
     "SOLVER",
@@ -75,6 +75,8 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
                 },
             )
     operator, margin = problem.samples.operator(), np.ones(1)
+    if operator.is_iterative and tuning is DEFAULT:
+        tuning = ITERATIVE
     task = ConvexTask(operator, problem.y, loss, margin, tuning=tuning)
     if known is not None:
         start = start_from(task, known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT", "Tuning"]
+__all__ = ["DEFAULT", "ITERATIVE", "Tuning"]
 
 
 @dataclass(frozen=True)
@@ -109,3 +109,7 @@ class Tuning:
 
 #: What the solver uses.
 DEFAULT = Tuning()
+#: And where conjugate gradients solve its systems: a first penalty with which many samples tie, so
+#: that a step knows about ranks, and shorter moves of the multiplier. Time of 20 fits of texts,
+#: relative to the default: 0.85 with C = 0.1, 0.96 with C = 1.
+ITERATIVE = Tuning(first_penalty=1.0, inner_share=1.0)
