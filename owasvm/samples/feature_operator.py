@@ -34,8 +34,8 @@ _WORTH_PRODUCTS = 20
 # And so many at most where there is no room for it: any of them gives a descent.
 _MAX_PRODUCTS = 1000
 # Accuracy of a step relative to its right-hand side. 20 fits of texts: 0.1 takes 1.1 times the
-# time of 0.2, 0.3 takes 1.04 times; six fits took as many steps with 0.1 as with 0.001, in half the
-# time. Only gaps near rounding ask for more.
+# time of 0.2, 0.3 takes 1.04 times; six fits took as many steps with 0.1 as with 0.001, and half
+# the time. Only gaps near rounding ask for more.
 _LOOSEST_SYSTEM = 0.2
 _LOOSENING = 1e5
 
