@@ -82,28 +82,32 @@ def write_system(
         mean = spare[i]
         for j in range(0 if is_tied else i, size):
             row[j] = kernel[samples[j]] - mean - spare[j]
-    for k in range(1, offsets.size - 1):
-        for j in range(size):
-            spare[j] = 0.0
-        for i in range(offsets[k], offsets[k + 1]):
-            row = system[i]
+    # R on the left of the matrix, then of its transpose.
+    for side in range(2 if is_tied else 0):
+        if side == 1:
+            for i in range(size):
+                for j in range(i):
+                    value = system[i, j]
+                    system[i, j] = system[j, i]
+                    system[j, i] = value
+        for k in range(1, offsets.size - 1):
             for j in range(size):
-                spare[j] += tie[i] * row[j]
-        count = offsets[k + 1] - offsets[k]
-        for i in range(offsets[k], offsets[k + 1]):
-            row = system[i]
-            for j in range(size):
-                row[j] -= tie[i] / count * spare[j]
-    if is_tied:
-        for i in range(size + 2):
-            row = system[i]
-            for k in range(1, offsets.size - 1):
-                mean = 0.0
-                for j in range(offsets[k], offsets[k + 1]):
-                    mean += tie[j] * row[j]
-                mean /= offsets[k + 1] - offsets[k]
-                for j in range(offsets[k], offsets[k + 1]):
-                    row[j] -= mean * tie[j]
+                spare[j] = 0.0
+            for i in range(offsets[k], offsets[k + 1]):
+                row = system[i]
+                for j in range(size):
+                    spare[j] += tie[i] * row[j]
+            count = offsets[k + 1] - offsets[k]
+            for i in range(offsets[k], offsets[k + 1]):
+                row = system[i]
+                for j in range(size):
+                    row[j] -= tie[i] / count * spare[j]
+            row = system[size + side]
+            mean = 0.0
+            for i in range(offsets[k], offsets[k + 1]):
+                mean += tie[i] * row[i]
+            for i in range(offsets[k], offsets[k + 1]):
+                row[i] -= tie[i] / count * mean
     for i in range(size):
         system[i, i] += ridge
 
