@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 # Iterations to expect of the interior point method.
 _EXPECTED_ITERATIONS = 40
+# With few features, whose iterations cost little, it pays to hand over earlier.
+_EXPECTED_WITH_FEATURES = 20
 # Multiplications of a factorisation that take as long as reading a number in two products, as what
 # a Newton step and an iteration of the other method cost however few samples there are.
 _READING = 60.0
@@ -54,7 +56,7 @@ _FIRST_ACCURACY = 1e-4
 # Rounds behind them begin at a gap of about that size,
 _LATER_ACCURACY = 5e-6
 # this many times: a start too close to the boundary stalls.
-_BEGIN = 20.0
+_BEGIN = 10.0
 
 
 class Rescue:
@@ -87,7 +89,7 @@ class Rescue:
             return
         if self._width is not None and self._width <= n_samples:
             width = self._width + 2.0 * _FIRST_LEVELS
-            self._limit = _EXPECTED_ITERATIONS * (_PER_ITERATION + n_samples * width**2)
+            self._limit = _EXPECTED_WITH_FEATURES * (_PER_ITERATION + n_samples * width**2)
         elif operator.can_lift():
             self._limit = _EXPECTED_ITERATIONS * (_PER_ITERATION + n_samples**3 / 3.0)
 
