@@ -68,7 +68,8 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
                 "newton",
                 solve_time=clock.elapsed,
                 details={
-                    **known.details,
+                    # The record of another solve is not that of this one.
+                    **{name: known.details[name] for name in known.details if name != "history"},
                     "mean_cost": loss.mean_cost,
                     "rounding": carried.rounding,
                     **find_trend(known, carried.dual, loss.mean_cost),
