@@ -251,14 +251,19 @@ def _check_certificates(classifier: Classifier, n_problems: int, n_features: int
 
 
 def _check_weights(classifier: Classifier, n_problems: int) -> None:
-    """Check ``owa_weights_``: arrays, or with ranks within classes a list of two per problem."""
-    if _attribute(classifier, "ranks") == "all":
+    """Check ``owa_weights_``: arrays, or with ranks within groups a list of them per problem."""
+    n_groups = 2
+    if hasattr(classifier, "groups_"):
+        if type(classifier.groups_) is not np.ndarray or classifier.groups_.ndim != 1:
+            raise ValueError("groups_ is not a row of labels")
+        n_groups = classifier.groups_.size
+    elif _attribute(classifier, "ranks") == "all":
         _floats(classifier, "owa_weights_", _rows(n_problems))
         return
-    for pair in _parts(classifier, "owa_weights_", n_problems, (list,)):
-        if len(pair) != 2:
-            raise ValueError("owa_weights_ is not a list of two arrays")
-        for weights in pair:
+    for parts in _parts(classifier, "owa_weights_", n_problems, (list,)):
+        if len(parts) != n_groups:
+            raise ValueError(f"owa_weights_ is not a list of {n_groups} arrays")
+        for weights in parts:
             _check_array(weights, "owa_weights_", "f", (None,))
 
 

@@ -655,6 +655,7 @@ def certificate(
     coef: ArrayLike | None = None,
     loss: str = "hinge",
     ranks: str = "all",
+    groups: ArrayLike | None = None,
 ) -> Certificate:
     """Recompute objective, lower bound and gap of a classifier from the data alone.
 
@@ -687,6 +688,8 @@ def certificate(
     ranks : {"all", "class"}, default="all"
         Whether deviations are ranked among all samples or within each class, see
         :class:`owasvm.OWASVC`.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Labels of groups within which deviations are ranked, see :meth:`owasvm.OWASVC.fit`.
 
     Returns
     -------
@@ -712,7 +715,7 @@ def certificate(
     if y is None or dual is None:
         raise ValueError("certificate needs y and dual.")
     given, kernel = choose_given(X, gram)
-    training = TrainingSet.of(given, y, sample_weight)
+    training = TrainingSet.of(given, y, sample_weight, groups=groups)
     signs = training.binary_signs("certificate")
     coefficients = np.asarray(dual, dtype=np.float64).ravel()
     if coefficients.size != signs.size:
@@ -724,7 +727,9 @@ def certificate(
     # half of them would be.
     if np.minimum(signs * coefficients, 0.0).sum() > np.minimum(coefficients, 0.0).sum():
         coefficients = signs * coefficients
-    costs = assign_costs(signs, weights, alpha, C, training.mass, ranks=ranks)
+    costs = assign_costs(
+        signs, weights, alpha, C, training.mass, ranks=ranks, groups=training.groups
+    )
     samples = prepare(training.X, kernel, primal=True)
     problem = OWAProblem(signs, costs, samples=samples, loss=loss)
     signed = signs * coefficients

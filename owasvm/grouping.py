@@ -1,4 +1,4 @@
-r"""Whose deviations are ranked together: all of them, or those of each class apart.
+r"""Whose deviations are ranked together: all of them, or those of each class or group apart.
 
 .. math:: \Phi(u) = \sum_g \sum_k c^g_k\, \varphi(u_g)_{(k)},
 
@@ -9,6 +9,7 @@ rank, and so its cost, depends on its own group alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,8 +120,9 @@ def assign_costs(
     sample_weight: FloatArray | None = None,
     *,
     ranks: str = "all",
+    groups: NDArray[Any] | None = None,
 ) -> Costs:
-    """``C * weights`` by the rank of the deviations among all samples, or within classes.
+    """``C * weights`` by the rank of the deviations among all samples, within classes or groups.
 
     Parameters
     ----------
@@ -128,15 +130,18 @@ def assign_costs(
         Labels -1.0 and +1.0.
     weights, alpha, C, sample_weight
         See :func:`owasvm.costs.RankCosts`. Weights given as an array have no meaning within
-        classes, whose sizes differ.
+        classes or groups, whose sizes differ.
     ranks : {"all", "class"}, default="all"
         ``"class"``: the deviations of each class are ranked apart, with the weights that the
         family has for the size of the class, of mean 1 within each.
+    groups : ndarray of shape (n_samples,) or None, default=None
+        Labels of groups that are ranked apart in the same way, instead of classes.
 
     Returns
     -------
     costs : Costs
-        With ``ranks="class"`` a :class:`GroupedCosts`, first the part of the class -1.
+        With ``ranks="class"`` or `groups` a :class:`GroupedCosts`, its parts in the order of the
+        labels, first that of the class -1.
 
     Examples
     --------
@@ -149,20 +154,34 @@ def assign_costs(
     """
     if ranks not in RANKS:
         raise ValueError(f"ranks must be one of {', '.join(map(repr, RANKS))}; got {ranks!r}.")
-    if ranks == "all":
+    if ranks == "all" and groups is None:
         return RankCosts(y.size, weights, alpha, C, sample_weight)
-    if not (isinstance(weights, str) or callable(weights)):
+    if ranks == "class" and groups is not None:
         raise ValueError(
-            f"ranks={ranks!r} cannot be combined with weights given as an array (here of length "
-            f"{np.size(weights)}): every class needs weights for its own size. Use a named family "
-            "or a callable quantifier, or ranks='all'."
+            "ranks='class' and groups both say among whom deviations are ranked. Use ranks='all' "
+            "with groups; for the classes within every group give each pair of group and class a "
+            "label of its own."
+        )
+    if not (isinstance(weights, str) or callable(weights)):
+        apart, instead = (
+            ("groups", "no groups") if ranks == "all" else (f"{ranks=}", "ranks='all'")
+        )
+        raise ValueError(
+            f"{apart} cannot be combined with weights given as an array (here of length "
+            f"{np.size(weights)}): every {'group' if ranks == 'all' else 'class'} needs weights "
+            f"for its own size. Use a named family or a callable quantifier, or {instead}."
         )
     parts = []
-    for index in (np.flatnonzero(y < 0.0), np.flatnonzero(y > 0.0)):
+    for index in _split_by_label(y if groups is None else groups):
         mass = None if sample_weight is None else sample_weight[index]
-        if index.size:
-            parts.append((index, RankCosts(index.size, weights, alpha, C, mass)))
+        parts.append((index, RankCosts(index.size, weights, alpha, C, mass)))
     return GroupedCosts(parts, float(C))
+
+
+def _split_by_label(labels: NDArray[Any]) -> list[IntArray]:
+    """Positions of each label, ascending; the labels in their order."""
+    _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
 
 
 def parts_of(costs: Costs) -> Sequence[tuple[IntArray, Costs]]:

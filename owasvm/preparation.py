@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import fsum
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ class TrainingSet:
         Number of rows that were given.
     signed : ndarray of shape (n_samples,) or None, default=None
         The labels as they were given where they are -1.0 and +1.0: no copy of them is made.
+    groups : ndarray of shape (n_samples,) or None, default=None
+        Labels of the groups that are ranked apart.
     """
 
     X: Any
@@ -53,6 +56,7 @@ class TrainingSet:
     mass: FloatArray | None
     n_given: int
     signed: FloatArray | None = None
+    groups: NDArray[Any] | None = None
 
     @classmethod
     def of(
@@ -61,6 +65,7 @@ class TrainingSet:
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
         keep_single: bool = False,
     ) -> TrainingSet:
         """The samples as they are given: arrays of numbers, sparse matrices, or partitions.
@@ -86,7 +91,8 @@ class TrainingSet:
             mass = None
         fits = labels.dtype == np.float64 and labels.flags.c_contiguous
         signed = labels if fits and classes.tolist() == [-1.0, 1.0] else None
-        return cls(samples, None, classes, codes, mass, labels.size, signed)
+        grouped = _check_groups(groups, labels.size)
+        return cls(samples, None, classes, codes, mass, labels.size, signed, grouped)
 
     def without_zero_weights(self, *, pairwise: bool) -> TrainingSet:
         """The samples that count; of a Gram matrix (`pairwise`) their rows and columns."""
@@ -103,6 +109,7 @@ class TrainingSet:
             codes=codes,
             mass=None if np.all(mass == 1.0) else mass,
             signed=None,
+            groups=None if self.groups is None else self.groups[kept],
         )
 
     @property
@@ -114,6 +121,14 @@ class TrainingSet:
     def rows(self) -> IntArray:
         """Where the samples stood among the rows that were given."""
         return np.arange(self.n_samples) if self.kept is None else self.kept
+
+    @property
+    def kinds(self) -> NDArray[Any]:
+        """A whole number per sample: the same for samples of one class and one group."""
+        if self.groups is None:
+            return self.codes
+        _, groups = np.unique(self.groups, return_inverse=True)
+        return groups * self.classes.size + self.codes
 
     def by_given_row(self, values: FloatArray) -> FloatArray:
         """One value per row that was given: NaN for the rows that were left out."""
@@ -182,20 +197,20 @@ class DistinctSet:
         merge : bool, default=True
             Whether copies become one sample; if not, they are put in order and nothing else.
         """
-        X, codes = training.X, training.codes
+        X, kinds = training.X, training.kinds
         hashes = _hash_rows(X)
-        order = np.lexsort((codes, hashes))
+        order = np.lexsort((kinds, hashes))
         is_copy = np.zeros(order.size, dtype=bool)
         if merge:
             ahead, behind = order[:-1], order[1:]
-            near = (hashes[ahead] == hashes[behind]) & (codes[ahead] == codes[behind])
+            near = (hashes[ahead] == hashes[behind]) & (kinds[ahead] == kinds[behind])
             near[near] = _are_equal(X, ahead[near], behind[near])
             is_copy[1:] = near
         first, place = order[~is_copy], np.empty_like(order)
         place[order] = np.cumsum(~is_copy) - 1
         mass = _add_up(training.mass, place, first.size)
         if pairwise:
-            keys = _hash_relations(X[np.ix_(first, first)], codes[first], mass)
+            keys = _hash_relations(X[np.ix_(first, first)], kinds[first], mass)
             again = np.argsort(keys, kind="stable")
             first, mass = first[again], mass[again]
             place = np.argsort(again)[place]
@@ -203,8 +218,9 @@ class DistinctSet:
             training,
             X=X[np.ix_(first, first)] if pairwise else X[first],
             kept=training.rows[first],
-            codes=codes[first],
+            codes=training.codes[first],
             mass=None if np.all(mass == 1.0) else mass,
+            groups=None if training.groups is None else training.groups[first],
         )
         own = np.ones(place.size) if training.mass is None else training.mass
         return cls(distinct, first, place, own / mass[place])
@@ -325,6 +341,28 @@ def _hash_relations(gram: FloatArray, codes: IntArray, mass: FloatArray) -> BitA
             related[block] = _mix(_mix(_bits_of(gram[block])) + keys).sum(axis=1)
         keys = _mix(keys + related)
     return keys
+
+
+def _check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[Any] | None:
+    """Labels of groups, one per sample, that can be told apart and sorted."""
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape != (n_samples,):
+        raise ValueError(
+            f"groups must hold one label per sample: got shape {labels.shape} for {n_samples} "
+            "samples."
+        )
+    is_uniform = labels.dtype != object or any(
+        all(isinstance(label, kind) for label in labels) for kind in (str, Number)
+    )
+    # A missing number differs from itself.
+    if not is_uniform or np.any(labels != labels):
+        raise ValueError(
+            "groups must hold either text or numbers, and no missing labels. Give samples of "
+            "unknown group a label of their own, or leave them out."
+        )
+    return labels
 
 
 def take_samples(X: Any, rows: IntArray, *, pairwise: bool) -> Any:

@@ -136,9 +136,13 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: Samples,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> BaseOWAClassifier:
-        """Train the classifier.
+        r"""Train the classifier.
 
         Parameters
         ----------
@@ -151,6 +155,15 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
             Sample weights, fractions included. A whole number equals that many copies of the
             sample, zero equals its absence. Not possible with `weights` given as an array, which
             fixes the number of ranks.
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups, text or numbers, whose deviations are ranked apart: the loss becomes
+
+            .. math:: C \sum_g \sum_{k=1}^{n_g} \lambda^g_k\, \xi^g_{(k)}
+
+            with :math:`\xi^g` the deviations of group g and :math:`\lambda^g` the weights of the
+            family for its :math:`n_g` samples, of mean 1. The worst samples of every group
+            count, not only those of all. Not possible with ``ranks="class"`` or with `weights`
+            given as an array.
 
         Returns
         -------
@@ -165,9 +178,13 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
             not reached are left at w = 0, with `n_jobs` those that were not finished.
         """
         started = perf_counter()
-        training = self._training_set(X, y, sample_weight)
+        training = self._training_set(X, y, sample_weight, groups)
         fits, interrupt = self._fit_all(training)
         self.classes_ = training.classes
+        if training.groups is not None:
+            self.groups_ = np.unique(training.groups)
+        elif hasattr(self, "groups_"):
+            del self.groups_
         self._store(training, fits)
         self.fit_time_ = perf_counter() - started
         if interrupt is not None:
@@ -245,7 +262,11 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
         return "csr"
 
     def _training_set(
-        self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None
+        self,
+        X: Samples,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None = None,
     ) -> TrainingSet:
         """Validate the input of fit and drop the samples of weight zero."""
         X, y, sample_weight = self._validate_training(X, y, sample_weight)
@@ -254,7 +275,13 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
             check_classification_targets(y)
         mass = self._effective_weights(X, labels, sample_weight)
         keep_single = np.float32 in self._dtypes
-        given = TrainingSet.of(_make_canonical(X), labels, mass, keep_single=keep_single)
+        given = TrainingSet.of(
+            _make_canonical(X),
+            labels,
+            mass,
+            groups=fetch_tensor(groups),
+            keep_single=keep_single,
+        )
         self._check_samples(given)
         training = given.without_zero_weights(pairwise=self._is_precomputed)
         classes = training.classes
@@ -387,9 +414,13 @@ class KernelOWAClassifier(BaseOWAClassifier):
         return False if self._is_precomputed else "csr"
 
     def _training_set(
-        self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None
+        self,
+        X: Samples,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None = None,
     ) -> TrainingSet:
-        training = super()._training_set(X, y, sample_weight)
+        training = super()._training_set(X, y, sample_weight, groups)
         self._resolve_kernel(training.X, training.mass)
         return training
 
@@ -426,7 +457,7 @@ class KernelOWAClassifier(BaseOWAClassifier):
 
 
 def weights_at(costs: Costs, deviations: FloatArray) -> FloatArray | list[FloatArray]:
-    """Rank weights in ascending order of the deviations at a point; a list by class."""
+    """Rank weights in ascending order of the deviations at a point; a list by group."""
     weights = [
         part.in_order(np.argsort(deviations[group], kind="stable")) / costs.C
         for group, part in parts_of(costs)

@@ -139,7 +139,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
 
     def _charge(self, training: TrainingSet) -> list[Costs]:
         """The costs of all problems."""
-        return [self._assign_costs(signs, training.mass) for signs in training.signs()]
+        return [self._assign_costs(signs, training) for signs in training.signs()]
 
     def _target(self, problem: OWAProblem) -> float:
         """Relative gap at which a solution will do."""
@@ -165,8 +165,16 @@ class ExactOWAClassifier(BaseOWAClassifier):
         self._store(training, fits)
         return self._scores(X) + self.intercept_
 
-    def _assign_costs(self, signs: FloatArray, mass: FloatArray | None) -> Costs:
-        return assign_costs(signs, self.weights, self.alpha, float(self.C), mass, ranks=self.ranks)
+    def _assign_costs(self, signs: FloatArray, training: TrainingSet) -> Costs:
+        return assign_costs(
+            signs,
+            self.weights,
+            self.alpha,
+            float(self.C),
+            training.mass,
+            ranks=self.ranks,
+            groups=training.groups,
+        )
 
     def _starting_points(self, training: TrainingSet) -> list[Solution | None]:
         """Previous solutions to start from, where they fit the new problems."""

@@ -114,11 +114,13 @@ class LinearOWASVC(ExactOWAClassifier):
         Rows of the support vectors among those given to ``fit``, ascending.
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors of each class.
-    owa_weights_ : ndarray of shape (n_samples,), or list of two ndarray
+    owa_weights_ : ndarray of shape (n_samples,), or list of ndarray
         The weights :math:`\lambda`, ascending order of deviation. Samples of weight zero do
         not count; with sample weights the weights at the solution, which sum to the total
         sample weight. With ``ranks="class"`` a list, the weights of ``classes_[0]`` and those
-        of ``classes_[1]``.
+        of ``classes_[1]``; with `groups` in ``fit`` one array per group.
+    groups_ : ndarray of shape (n_groups,)
+        Sorted labels of the groups. Only after a ``fit`` with `groups`.
     deviations_ : ndarray of shape (n_rows,)
         Hinge deviations of the rows given to ``fit``; NaN for rows of weight zero.
     sample_costs_ : ndarray of shape (n_rows,)

@@ -183,9 +183,12 @@ class TwoStepOWASVC(KernelOWAClassifier):
         Number of support vectors of each class.
     gamma_ : float
         The number `gamma` stands for; 1 with ``kernel="precomputed"``, which has none.
-    owa_weights_ : ndarray of shape (n_samples,), or list of two ndarray
+    owa_weights_ : ndarray of shape (n_samples,), or list of ndarray
         The weights :math:`\lambda`, ascending order of the final deviations. With
-        ``ranks="class"`` a list, the weights of ``classes_[0]`` and those of ``classes_[1]``.
+        ``ranks="class"`` a list, the weights of ``classes_[0]`` and those of ``classes_[1]``;
+        with `groups` in ``fit`` one array per group.
+    groups_ : ndarray of shape (n_groups,)
+        Sorted labels of the groups. Only after a ``fit`` with `groups`.
     convex_ : bool
         Whether the weights are non-decreasing.
     objective_ : float
@@ -306,7 +309,15 @@ class TwoStepOWASVC(KernelOWAClassifier):
     def _fit_all(self, training: TrainingSet) -> tuple[list[BinaryFit], KeyboardInterrupt | None]:
         signs = list(training.signs())
         costs = [
-            assign_costs(sign, self.weights, self.alpha, 1.0, training.mass, ranks=self.ranks)
+            assign_costs(
+                sign,
+                self.weights,
+                self.alpha,
+                1.0,
+                training.mass,
+                ranks=self.ranks,
+                groups=training.groups,
+            )
             for sign in signs
         ]
         X = _with_short_indices(training.X)

@@ -179,6 +179,12 @@ class DeviationsDisplay:
             ).plot(ax)
         if y is None:
             raise ValueError("y=None: the deviations of other samples X need their labels y.")
+        if hasattr(classifier, "groups_"):
+            raise ValueError(
+                f"The classifier was trained with groups, {classifier.groups_.tolist()}, and "
+                "deviations of other samples cannot be ranked within them. Leave X out to draw "
+                "those of the training samples."
+            )
         values = np.asarray(estimator.decision_function(X))
         return cls.from_predictions(
             np.asarray(y),

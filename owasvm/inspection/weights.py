@@ -83,13 +83,18 @@ class WeightsDisplay:
         Returns
         -------
         display : WeightsDisplay
-            One line; with ``ranks="class"`` one per class, and of several classes one for each
-            of their problems where these have other weights. Sample weights are included.
+            One line; with ``ranks="class"`` one per class, with `groups` one per group, and of
+            several classes one for each of their problems where these have other weights. Sample
+            weights are included.
         """
         classifier = find_classifier(estimator, "owa_weights_")
         found, classes = classifier.owa_weights_, classifier.classes_
         several = len(classes) > 2
-        if classifier.ranks == "class":
+        if hasattr(classifier, "groups_"):
+            # Sample weights apart, all problems have the same weights; the first one is shown.
+            weights = found[0] if several else found
+            labels = [f"group {label}" for label in classifier.groups_]
+        elif classifier.ranks == "class":
             pairs = found if several else [found]
             weights = [part for pair in pairs for part in pair]
             labels = [f"class {label}" for label in classes]

@@ -87,7 +87,7 @@ class Solver:
     needs_gram : bool, default=False
         Needs all kernel values at once: takes no samples that compute them on demand.
     takes_groups : bool, default=False
-        Takes costs of groups that are ranked apart (``ranks="class"``).
+        Takes costs of groups that are ranked apart (``ranks="class"``, `groups`).
     is_search : bool, default=False
         With weights that fall it searches among local solutions. Estimators then hand over
         distinct samples in an order of their own, see :class:`owasvm.preparation.DistinctSet`.
@@ -138,8 +138,8 @@ class Solver:
         if not self.takes_groups and isinstance(problem.costs, GroupedCosts):
             able = "'auto' or 'newton'" if convex else "'auto' or 'dca', whose bound is global"
             raise ValueError(
-                f"solver={name!r} ranks all samples together and takes no ranks='class'. Use "
-                f"solver={able}, or ranks='all'."
+                f"solver={name!r} ranks all samples together and takes neither ranks='class' nor "
+                f"groups. Use solver={able}, or ranks='all' without groups."
             )
         accepted = problem.loss in self.losses or (
             convex and (problem.loss in self.convex_losses or "*" in self.convex_losses)
