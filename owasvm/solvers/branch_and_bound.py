@@ -98,7 +98,7 @@ def _bound_root(search: Search) -> Iterator[None]:
     gap = relative_gap(search.incumbent.objective, search.bound)
     if gap > search.tuning.tree.worth_trails:
         search.stage = "trail"
-        yield from explore(search, search.tuning.tree.n_trails)
+        yield from explore(search, search.tuning.tree.effort)
 
 
 #: A tree, and how many nodes it may take before the next one has its turn.

@@ -23,8 +23,9 @@ class Options:
     Parameters
     ----------
     n_init : int, default=13
-        Descents: 1 for the one that starts from the convex problems below ours, more for a search
-        that also starts from random samples. More never end higher.
+        Effort: 1 for one descent that starts from the convex problems below ours, more for a
+        search that also starts from random samples. Every further unit pays for about as much
+        work as one or two convex fits, counted and not timed. More never end higher.
     """
 
     n_init: int = 13

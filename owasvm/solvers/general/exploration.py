@@ -9,7 +9,7 @@ counts is the objective, and the best classifiers are polished by
 
 A *trail* starts on a few samples of each class, follows such steps, and goes on from the best
 place by forgetting some of the samples that matter there (:meth:`Explorer.shake`). At a large C
-valleys are narrow and many; so some trails begin at a share of all costs, where there are few, and
+valleys are narrow and many; so most trails begin at a share of all costs, where there are few, and
 raise them in stages.
 """
 
@@ -33,13 +33,14 @@ from owasvm.solvers.general.working_set import retrain_by_sets
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 def explore(search: Search, effort: int) -> Iterator[None]:
     """Follow trails, and polish where one of them leads lower than all before; a pause after each.
 
-    A unit of effort is the work of about one and a half convex fits, counted, not timed: short
-    trails are many, long ones few. A solution of a similar problem comes first. More effort begins
+    A unit of effort is the work of one or two convex fits, counted, not timed: short trails are
+    many, long ones few. A solution of a similar problem comes first. More effort begins
     with the same trails as less, so that it ends nowhere higher. Where a trail led nowhere and
     little can be gained, it is the last; where next to nothing can be gained there is none.
     """
@@ -208,15 +209,9 @@ class Explorer:
         for _ in range(int(n_trials / self._share)):
             if self._clock.expired:
                 break
-            matters = np.maximum(place.slack, 0.0) * place.own + np.abs(place.coef)
-            sums = np.cumsum(matters)
-            if not 0.0 < sums[-1] < np.inf:
+            own = self._forget(place, random)
+            if own is None:
                 break
-            share = random.uniform(*tuning.forgotten)
-            n_forgotten = max(int(share * np.count_nonzero(place.coef)), 1)
-            drawn = np.searchsorted(sums, sums[-1] * random.random(n_forgotten), side="right")
-            own = place.own.copy()
-            own[np.minimum(drawn, own.size - 1)] = 0.0
             forgetful = self._train(place, own, tuning.rough)
             found = self._train(forgetful, forgetful.own, tuning.accuracy)
             if found.promise < tuning.hopeless * place.promise:
@@ -224,6 +219,44 @@ class Explorer:
             if found.promise < place.promise:
                 place = found
         return place
+
+    def _forget(self, place: Place, random: np.random.Generator) -> FloatArray | None:
+        """What samples pay when some that matter pay nothing; None where none matters.
+
+        By turns of chance: some here and there; neighbours of one class, on which a classifier
+        changes its mind together; or one of them, while cheap samples near each other pay in full.
+        """
+        matters = np.maximum(place.slack, 0.0) * place.own + np.abs(place.coef)
+        sums = np.cumsum(matters)
+        if not 0.0 < sums[-1] < np.inf:
+            return None
+        share = random.uniform(*self._tuning.forgotten)
+        number = max(int(share * np.count_nonzero(place.coef)), 1)
+        drawn = np.searchsorted(sums, sums[-1] * random.random(number), side="right")
+        drawn = np.minimum(drawn, sums.size - 1)
+        own = place.own.copy()
+        way = random.integers(3)
+        if way == 0:
+            own[drawn] = 0.0
+        elif way == 1:
+            own[self._find_neighbours(drawn[0], matters > 0.0, number)] = 0.0
+        else:
+            dearest = float(own.max())
+            is_cheap = own < 0.5 * dearest
+            own[drawn[0]] = 0.0
+            cheap = np.flatnonzero(is_cheap)
+            if cheap.size:
+                one = cheap[random.integers(cheap.size)]
+                own[self._find_neighbours(one, is_cheap, max(number // 2, 1))] = dearest
+        return own
+
+    def _find_neighbours(self, centre: int, among: BoolArray, number: int) -> IntArray:
+        """The samples of the same class that are nearest to one, which is among them."""
+        same = np.flatnonzero(among & (self._y == self._y[centre]))
+        if same.size <= number:
+            return same
+        nearness = 2.0 * self._gram[centre, same] - self._gram[same, same]
+        return same[np.argpartition(-nearness, number - 1)[:number]]
 
     def classifier(self, place: Place) -> Candidate:
         """The classifier at a place, for the problem itself."""

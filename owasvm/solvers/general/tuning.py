@@ -29,21 +29,22 @@ class DescentTuning:
 
 @dataclass(frozen=True)
 class ExplorationTuning:
-    """Short descents; figures are those of ``benchmarks/robust_search.py``."""
+    """Short descents; ``benchmarks/robust_search.py`` measures what they find."""
 
     # Samples explored at most: their Gram matrix takes 8 MB.
     max_samples: int = 1000
     # Work that a unit of effort allows, in kernel values looked at, and more of it per pair of
-    # samples: about one and a half fits with rising weights and 100 to 700 samples, where these
+    # samples: about two fits with rising weights and 100 to 700 samples, where these
     # are fast. Ranking counts as so many values, and more of them per sample; polishing as a share
     # of a unit.
-    allowance: tuple[float, float] = (1e7, 75.0)
+    allowance: tuple[float, float] = (1.3e7, 100.0)
     work_of_ranking: tuple[int, int] = (20_000, 50)
     work_of_polishing: float = 0.5
     # Trails per unit of effort at most.
     max_trails: int = 4
-    # Shares of all costs at which the trails begin and go on, in turns.
-    stages: tuple[tuple[float, ...], ...] = ((1.0,), (0.1, 1.0), (0.01, 0.1, 1.0))
+    # Shares of all costs at which the trails begin and go on, in turns. Where only one or two
+    # trails are affordable those in stages end lower.
+    stages: tuple[tuple[float, ...], ...] = ((0.1, 1.0), (0.01, 0.1, 1.0), (1.0,))
     # Starts of a trail on a few samples of each class, and how few at least and less than.
     n_few: int = 8
     few: tuple[int, int] = (2, 8)
@@ -174,8 +175,8 @@ class TreeTuning:
 
     # Descents at the root [1.04, 0.97]; with two an objective is 3 % larger.
     n_descents: int = 4
-    # Trails of the search for a classifier, as many of each kind as in "dca".
-    n_trails: int = 12
+    # Effort of the search for a classifier, that of "dca".
+    effort: int = 12
     # Relative gap above which they are followed: below, none of 50 with quadratic and
     # trigonometric weights found anything, and at a large C one took up to 48 s of 60.
     worth_trails: float = 0.1
