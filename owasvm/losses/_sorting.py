@@ -172,7 +172,7 @@ def sort_positive(v: FloatArray, workspace: Workspace) -> int:
     order = workspace.order
     keys = workspace.keys
     # No literal, for which the sort would be compiled once more.
-    n_positive = int(np.int64(0))
+    n_positive = 0 * v.size
     for i in range(v.size):
         if v[i] > 0.0:
             keys[n_positive] = v[i]

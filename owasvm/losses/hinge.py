@@ -50,7 +50,7 @@ def _order_along(
     their number.
     """
     # No literal, for which the sort would be compiled once more.
-    size = int(np.int64(0))
+    size = 0 * scores.size
     for attempt in range(2):
         growing = attempt == 0
         for i in range(scores.size):

@@ -114,8 +114,13 @@ def proceed(search: FloatArray, slope: float, still_falling: float) -> bool:
             return False
         _narrow(search, step, slope)
     inset = 0.02 * (search[HIGH] - search[LOW])
-    step = max(_crossing(search), search[LOW] + inset)
-    search[STEP] = min(step, search[HIGH] - inset)
+    # Comparisons: min and max would be two functions more to compile.
+    step = _crossing(search)
+    if step < search[LOW] + inset:
+        step = search[LOW] + inset
+    if step > search[HIGH] - inset:
+        step = search[HIGH] - inset
+    search[STEP] = step
     return True
 
 
