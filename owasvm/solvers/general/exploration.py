@@ -188,7 +188,10 @@ class Explorer:
         """The best place of a trail whose costs are raised in stages, given as shares of them."""
         tuning = self._tuning
         self._stage = stages[0]
-        places = [self._train_all(), *(self._look_at(start) for start in starts)]
+        places = [self._look_at(start) for start in starts]
+        # The first trails of their kind know the classical SVM as well; others go their own ways.
+        if starts:
+            places.append(self._train_all())
         places += [self._train_few(random) for _ in range(tuning.n_few)]
         places = [self._descend(place, tuning.n_short, tuning.rough) for place in places]
         place = min(places, key=_promise)

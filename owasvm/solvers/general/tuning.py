@@ -37,7 +37,7 @@ class ExplorationTuning:
     # samples: about two fits with rising weights and 100 to 700 samples, where these
     # are fast. Ranking counts as so many values, and more of them per sample; polishing as a share
     # of a unit.
-    allowance: tuple[float, float] = (1.3e7, 100.0)
+    allowance: tuple[float, float] = (1.1e7, 85.0)
     work_of_ranking: tuple[int, int] = (20_000, 50)
     work_of_polishing: float = 0.5
     # Trails per unit of effort at most.
@@ -46,7 +46,7 @@ class ExplorationTuning:
     # trails are affordable those in stages end lower.
     stages: tuple[tuple[float, ...], ...] = ((0.1, 1.0), (0.01, 0.1, 1.0), (1.0,))
     # Starts of a trail on a few samples of each class, and how few at least and less than.
-    n_few: int = 8
+    n_few: int = 4
     few: tuple[int, int] = (2, 8)
     # Steps of a first descent, and of those that are to end by themselves.
     n_short: int = 2
