@@ -393,9 +393,13 @@ def finding_by_set(records: Sequence[Record]) -> str:
 
 def report(records: Sequence[Record]) -> str:
     """The whole page."""
+    counts = {method: set[int]() for method in METHODS}
+    for (*_, method), by_seed in collect(records, "seconds").items():
+        counts[method].add(len(by_seed))
     n_seeds = {
-        method: len({record["seed"] for record in records if record["method"] == method})
-        for method in METHODS
+        method: " to ".join(map(str, sorted({min(found), max(found)})))
+        for method, found in counts.items()
+        if found
     }
     parts = ["# Wrong labels", *sorted({record["machine"] for record in records})]
     parts.append(
