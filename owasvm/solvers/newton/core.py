@@ -276,6 +276,7 @@ class Inner:
 
     def begin(self, iterate: Iterate) -> None:
         """Fix multiplier and penalty, evaluate at the iterate."""
+        iterate.slack = _NOTHING
         if iterate.dual is not self.multiplier:
             # Somebody else's, and to be overwritten some time.
             self.multiplier = iterate.dual.copy()
@@ -337,6 +338,7 @@ class Inner:
 
     def go_along(self, iterate: Iterate, w: Vector, intercept: float) -> bool:
         """Move along a given direction; False where it does not descend."""
+        iterate.slack = _NOTHING
         direction = _direction(self.task, self._residual, self._imbalance, w, intercept)
         return self._advance(iterate, direction)
 
