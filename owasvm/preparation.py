@@ -220,6 +220,7 @@ class DistinctSet:
             kept=training.rows[first],
             codes=training.codes[first],
             mass=None if np.all(mass == 1.0) else mass,
+            signed=None,
             groups=None if training.groups is None else training.groups[first],
         )
         own = np.ones(place.size) if training.mass is None else training.mass

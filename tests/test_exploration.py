@@ -170,6 +170,18 @@ def test_samples_may_be_many_more_than_are_explored(monkeypatch):
         assert more.objective == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("n_copies", [0, 3])
+def test_labels_that_are_signs_follow_their_samples(n_copies):
+    X, y = noisy_data(70)
+    X, y = np.concatenate((X, X[:n_copies])), np.concatenate((y, y[:n_copies]))
+    given = {"weights": "trimmed", "alpha": 0.2, "C": 5.0, "gamma": 0.5}
+    signs = OWASVC(**given).fit(X, y)
+    names = OWASVC(**given).fit(X, np.where(y > 0.0, "yes", "no"))
+    assert y.dtype == np.float64 and set(y) == {-1.0, 1.0}
+    assert signs.objective_ == names.objective_
+    np.testing.assert_array_equal(signs.decision_function(X), names.decision_function(X))
+
+
 # Limits
 
 
