@@ -327,7 +327,8 @@ class Explorer:
         slack = y * (residual - intercept)
         own = np.empty(problem.n_samples)
         fixed, of_samples = self._tuning.work_of_ranking
-        self.work += fixed + of_samples * problem.n_samples
+        times = 1 if problem.costs.sample_weight is None else self._tuning.weighted_ranking
+        self.work += times * (fixed + of_samples * problem.n_samples)
         if self._is_complete:
             # Beyond the margin the farther one ranks lower, though both deviate by nothing.
             order = np.argsort(slack, kind="stable")

@@ -39,6 +39,8 @@ class ExplorationTuning:
     # of a unit.
     allowance: tuple[float, float] = (1.1e7, 85.0)
     work_of_ranking: tuple[int, int] = (20_000, 50)
+    # Sample weights make ranking so many times as long.
+    weighted_ranking: int = 6
     work_of_polishing: float = 0.5
     # Trails per unit of effort at most.
     max_trails: int = 4
