@@ -591,7 +591,7 @@ def test_settled_nodes_are_what_is_left_to_prove(valleys):
 
 def test_convex_problems_that_are_not_solved_are_an_iteration_limit():
     # All is branched out after a handful of nodes; one Newton step is not enough for the leaves.
-    problem = noisy_problem(8, [2.0, 0.5, *[1.0] * 6], C=30.0)
+    problem = noisy_problem(10, [2.0, 0.5, *[1.0] * 8], C=1.0)
     rough = solve(problem, "branch-and-bound", max_iter=1, options={"max_nodes": 10**5})
     assert rough.status is Status.ITERATION_LIMIT
     exact = solve(problem, "branch-and-bound", options={"max_nodes": 10**5})

@@ -95,7 +95,8 @@ def test_fractions_and_balanced_classes(n_classes):
     index = np.repeat(np.arange(60), 3)
     tripled = model.fit(X[index], y[index], sample_weight=mass[index]).objective_
     expected = model.fit(X, y, sample_weight=3.0 * mass).objective_
-    np.testing.assert_allclose(tripled, expected, rtol=1e-9)
+    # Three times a number is not always the sum of three of it.
+    np.testing.assert_allclose(tripled, expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("kind", ["kernel", "linear", "precomputed"])

@@ -50,6 +50,16 @@ def make_gram_inner(task: ConvexTask) -> GramInner | None:
     return None if loss.arrays is None else GramInner(task, operator, *loss.arrays)
 
 
+def _centre(change: FloatArray, tie: FloatArray, starts: IntArray) -> None:
+    """Change in place: take the mean, with the signs `tie`, from each block.
+
+    Solutions have none but for rounding; along it nothing resists but the ridge.
+    """
+    first = starts[0]
+    means = np.add.reduceat(tie * change, starts[:-1]) / np.diff(starts)
+    change[first:] -= tie[first:] * np.repeat(means, np.diff(starts))
+
+
 class GramInner:
     """What :class:`owasvm.solvers.newton.core.Inner` does, of which it has all methods.
 
@@ -157,8 +167,9 @@ class GramInner:
         solved = np.asarray(dpotrs(factor, sides.T, lower=1)[0]).T
         pulled, curvature = (solved @ sides[1]).tolist()
         intercept = limit_intercept(float(self._figures[loops.IMBALANCE]) - pulled, curvature)
-        # R leaves it as it is: it is a projection, and the sides are its images.
         change = -solved[0] - intercept * solved[1]
+        if n_blocks > 0:
+            _centre(change, self._task.y[samples], offsets[1:])
         step = vectors[loops.STEP]
         step[:] = vectors[loops.RESIDUAL]
         step[samples] += change
