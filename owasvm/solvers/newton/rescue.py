@@ -22,8 +22,9 @@ logger = logging.getLogger(__name__)
 
 # Iterations to expect of the interior point method.
 _EXPECTED_ITERATIONS = 40
-# With few features, whose iterations cost little, it pays to hand over earlier.
-_EXPECTED_WITH_FEATURES = 20
+# From a factor of kernel values it pays to hand over earlier. From rows it does not: fits of 16,000
+# samples that take 0.2 s spent many seconds there.
+_EXPECTED_WITH_FACTOR = 20
 # Multiplications of a factorisation that take as long as reading a number in two products, as what
 # a Newton step and an iteration of the other method cost however few samples there are.
 _READING = 60.0
@@ -89,7 +90,9 @@ class Rescue:
             return
         if self._width is not None and self._width <= n_samples:
             width = self._width + 2.0 * _FIRST_LEVELS
-            self._limit = _EXPECTED_WITH_FEATURES * (_PER_ITERATION + n_samples * width**2)
+            is_factor = problem.features is None
+            expected = _EXPECTED_WITH_FACTOR if is_factor else _EXPECTED_ITERATIONS
+            self._limit = expected * (_PER_ITERATION + n_samples * width**2)
         elif operator.can_lift():
             self._limit = _EXPECTED_ITERATIONS * (_PER_ITERATION + n_samples**3 / 3.0)
 
