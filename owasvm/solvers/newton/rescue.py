@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 # Iterations to expect of the interior point method.
 _EXPECTED_ITERATIONS = 40
-# From a factor of kernel values it pays to hand over earlier. From rows it does not: fits of 16,000
-# samples that take 0.2 s spent many seconds there.
+# From a factor of kernel values it pays to hand over earlier. From rows it does not: fits of
+# 16,000 samples that take 0.2 s spent many seconds there.
 _EXPECTED_WITH_FACTOR = 20
 # Multiplications of a factorisation that take as long as reading a number in two products, as what
 # a Newton step and an iteration of the other method cost however few samples there are.
