@@ -104,16 +104,14 @@ def test_ordinary_fits_are_silent():
 
 
 def test_searches_warn_once_and_count():
-    """Steep weights leave w = 0 in every fit, the others in none."""
+    """Steep weights leave w = 0 in every fit, the others in none. Only the chosen one matters."""
     search = LinearOWASVCCV([0.1, 1.0], alphas=0.1, weights="superquantile", cv=3)
     (message,) = messages_of(lambda: search.fit(OVERLAPPING, CHANCE))
     assert "in 6 of 6 fits, for 2 of 2 candidates, the chosen one among them" in message
     ahead = OVERLAPPING + 0.5 * CHANCE[:, None]
     search = LinearOWASVCCV([0.1, 1.0], alphas=[0.02, 1.0], weights="superquantile", cv=3)
-    (message,) = messages_of(lambda: search.fit(ahead, CHANCE))
+    assert not messages_of(lambda: search.fit(ahead, CHANCE))
     assert search.alpha_ == 1.0
-    assert "in 6 of 12 fits, for 2 of 4 candidates, not for the chosen one" in message
-    (message,) = messages_of(lambda: search.set_params(n_jobs=2).fit(ahead, CHANCE))
-    assert "in 6 of 12 fits" in message
+    assert not messages_of(lambda: search.set_params(n_jobs=2).fit(ahead, CHANCE))
     search = LinearOWASVCCV([0.1, 1.0], alphas=1.0, cv=3)
     assert not messages_of(lambda: search.fit(ahead, CHANCE))

@@ -95,7 +95,7 @@ def _are_equal(costs: Costs) -> bool:
 
 
 def warn_of_constant_fits(name: str, constant: NDArray[np.bool_], chosen: int) -> None:
-    """Warn once where w = 0 was the solution for candidates of a search.
+    """Warn once where w = 0 was the solution for the chosen candidate of a search.
 
     Parameters
     ----------
@@ -107,15 +107,15 @@ def warn_of_constant_fits(name: str, constant: NDArray[np.bool_], chosen: int) -
         The candidate that was chosen.
     """
     concerned = constant.sum(axis=1) > 0
-    if not concerned.any():
+    if not concerned[chosen]:
+        # Large grids have such candidates, and scores tell that they are no good.
         return
-    which = ", the chosen one among them" if concerned[chosen] else ", not for the chosen one"
-    number = f"{np.count_nonzero(concerned)} of {concerned.size} candidates{which}"
+    number = f"{np.count_nonzero(concerned)} of {concerned.size} candidates"
     warnings.warn(
         f"{name}: w = 0 is the best that was found in {constant.sum()} of {constant.size} fits, "
-        f"for {number}: there all samples get the same decision value. Try less steep weights (a "
-        "larger alpha of 'superquantile'), weights that ignore fewer samples (a smaller alpha of "
-        f"'trimmed', a larger one of 'olympic'), larger Cs, {_ANY}",
+        f"for {number}, the chosen one among them: there all samples get the same decision value. "
+        "Try less steep weights (a larger alpha of 'superquantile'), weights that ignore fewer "
+        f"samples (a smaller alpha of 'trimmed', a larger one of 'olympic'), larger Cs, {_ANY}",
         ConstantClassifierWarning,
         stacklevel=3,
     )

@@ -492,7 +492,7 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
     ) -> int:
         """Scores in the order of scikit-learn's grids, and the best of them.
 
-        Returns for how many fits w = 0 was the best, after a warning.
+        Returns for how many fits of the chosen one w = 0 was the best, after a warning.
         """
         axes = {"weights": grid.weights, "alpha": grid.alphas, "C": grid.Cs.tolist()}
         if gammas:
@@ -540,7 +540,7 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         self.scores_[index] = scores
         constant = arrange("constants") > 0.0
         warn_of_constant_fits(type(self).__name__, constant, self.best_index_)
-        return int(constant.sum())
+        return int(constant[self.best_index_].sum())
 
     def _choose(self, scores: FloatArray, candidates: list[dict[str, Any]]) -> int:
         """The best mean score, or the smallest C within a standard error of it."""
