@@ -13,7 +13,7 @@ from owasvm.samples.operators import factorise_definite
 from owasvm.solution import Status
 from owasvm.solvers import solve
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates
-from owasvm.solvers.newton._bracket import begin_search, go_on
+from owasvm.solvers.newton._bracket import LineSearch
 
 
 def _system(constraint):
@@ -94,7 +94,7 @@ class _SlowHinge:
 
 @pytest.mark.parametrize("alpha", [0.6, 0.2])
 @pytest.mark.parametrize("C", [0.1, 10.0])
-def test_compiled_and_plain_line_searches_take_the_same_steps(alpha, C):
+def test_losses_that_nothing_compiled_knows_take_the_same_steps(alpha, C):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 3))
     y = np.where(X[:, 0] * X[:, 1] + rng.normal(size=60) > 0.0, 1.0, -1.0)
@@ -108,23 +108,19 @@ def test_compiled_and_plain_line_searches_take_the_same_steps(alpha, C):
     np.testing.assert_allclose(paths[0], paths[1], rtol=1e-9, atol=1e-9)
 
 
-def test_compiled_steps_lose_no_digits(monkeypatch):
-    """Along tied blocks nothing resists but the ridge, which large penalties leave little of."""
+def test_steps_along_tied_blocks_lose_no_digits():
+    """Nothing resists there but the ridge, which large penalties leave little of."""
     rng = np.random.default_rng(0)
     X = rng.gamma(0.3, size=(60, 2))
     y = np.where(X[:, 0] + 3.0 * X.std() * rng.normal(size=60) > np.median(X[:, 0]), 1.0, -1.0)
     costs = RankCosts(60, "superquantile", 0.11, 1500.0)
     problem = OWAProblem(y, costs, gram=np.exp(-0.5 * cdist(X, X) ** 2))
-    compiled = solve(problem, "newton", tol=1e-8)
-    monkeypatch.setattr("owasvm.solvers.newton.core.make_gram_inner", lambda *_: None)
-    plain = solve(problem, "newton", tol=1e-8)
-    assert compiled.status is plain.status is Status.OPTIMAL
-    assert compiled.n_iter <= 1.2 * plain.n_iter
+    assert solve(problem, "newton", tol=1e-8).status is Status.OPTIMAL
 
 
 def test_a_line_search_ends_where_slopes_are_no_numbers():
-    search = begin_search(-1.0, 0.2, False)
+    search = LineSearch(-1.0, 0.2, 0.5, False)
     n_evaluations = 1
-    while go_on(search, np.nan, 0.5):
+    while search.goes_on(np.nan):
         n_evaluations += 1
     assert n_evaluations <= 50

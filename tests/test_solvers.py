@@ -240,7 +240,7 @@ def test_iterated_and_factorised_steps_agree(monkeypatch):
     X, y = noisy_data(300, 5)
     problem = OWAProblem(y, RankCosts(300, "basic", 0.6, 1.0), gram=rbf_kernel(X, gamma=2.0))
     iterated = solve(problem)
-    monkeypatch.setattr("owasvm.samples.kernel_operators.ITERATE_SIZE", 10**9)
+    monkeypatch.setattr("owasvm.samples.kernel_operators._ITERATE_SIZE", 10**9)
     factorised = solve(problem)
     assert iterated.objective == pytest.approx(factorised.objective, rel=2e-6)
 

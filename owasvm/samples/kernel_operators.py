@@ -22,24 +22,16 @@ from owasvm.samples.operators import (
     Lifted,
     PlainOperator,
     Vector,
-    limit_intercept,
     solve_dual,
 )
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = [
-    "ITERATE_SIZE",
-    "GramOperator",
-    "KernelOperator",
-    "LiftedFactor",
-    "add_gram_rows",
-    "limit_intercept",
-]
+__all__ = ["GramOperator", "KernelOperator", "LiftedFactor"]
 
-#: Below this many active samples a Cholesky factorisation costs less than a few products.
-ITERATE_SIZE = 100
+# Below this many active samples a Cholesky factorisation costs less than a few products.
+_ITERATE_SIZE = 100
 # Products with Q that cost about one factorisation, per active sample.
 _PRODUCTS_PER_SIZE = 1 / 12
 
@@ -187,7 +179,7 @@ class GramOperator(KernelOperator):
     ) -> tuple[FloatArray, float] | None:
         """The step by conjugate gradients, or None when a factorisation is the better choice."""
         size = active.samples.size
-        if size < ITERATE_SIZE or active.memory.factorises or not active.free:
+        if size < _ITERATE_SIZE or active.memory.factorises or not active.free:
             return None
         if active.ones @ active.ones <= 1e-16 * size:
             return None

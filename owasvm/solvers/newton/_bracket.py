@@ -1,130 +1,95 @@
-"""Zeros of functions of one variable, closed in on by regula falsi; line searches.
+"""Zeros of functions of one variable, closed in on by regula falsi; line searches."""
 
-A bracket is an array: two points, the values there, of opposite sign, and which end moved last.
-"""
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from owasvm._jit import njit
-
-FloatArray = NDArray[np.float64]
-
-LOW = 0
-VALUE_LOW = 1
-HIGH = 2
-VALUE_HIGH = 3
-_LAST_SIDE = 4
-# A line search has more to remember: the next step, the slope at 0, the slope that will do, what
-# it is waiting for and how many evaluations are left.
-STEP = 5
-FIRST_SLOPE = 6
-_GOAL = 7
-_PHASE = 8
-_LEFT = 9
-SIZE = 10
+__all__ = ["Bracket", "LineSearch"]
 
 # Each evaluation of a line search halves its interval, or better.
 _MAX_EVALUATIONS = 40
 _MAX_STEP = 1e6
-_LONGER, _FIRST, _BETWEEN = 2.0, 1.0, 0.0
+# Of the interval: trial steps keep this distance from its ends.
+_INSET = 0.02
 
 
-def make_bracket(low: float, value_low: float, high: float, value_high: float) -> FloatArray:
-    """Two points and the values there."""
-    return np.array([low, value_low, high, value_high, 0.0])
+@dataclass
+class Bracket:
+    """Two points and the values there, of opposite sign."""
 
+    low: float
+    value_low: float
+    high: float
+    value_high: float
+    _last_side: int = 0
 
-def crossing(bracket: FloatArray) -> float:
-    """Where the line through both ends is zero."""
-    width = bracket[HIGH] - bracket[LOW]
-    return bracket[LOW] - bracket[VALUE_LOW] * width / (bracket[VALUE_HIGH] - bracket[VALUE_LOW])
+    def crossing(self) -> float:
+        """Where the line through both ends is zero."""
+        width = self.high - self.low
+        return self.low - self.value_low * width / (self.value_high - self.value_low)
 
+    def narrow(self, where: float, value: float) -> None:
+        """Replace the end on the side of `where`, by the Illinois rule.
 
-def narrow(bracket: FloatArray, where: float, value: float) -> None:
-    """Changes `bracket` in place: replaces the end on the side of `where`, by the Illinois rule.
-
-    An end that stays twice in a row loses half of its weight, so that both ends move.
-    """
-    side = 1.0 if value > 0 else -1.0
-    if side > 0:
-        bracket[HIGH] = where
-        bracket[VALUE_HIGH] = value
-    else:
-        bracket[LOW] = where
-        bracket[VALUE_LOW] = value
-    if side == bracket[_LAST_SIDE]:
+        An end that stays twice in a row loses half of its weight, so that both ends move.
+        """
+        side = 1 if value > 0.0 else -1
         if side > 0:
-            bracket[VALUE_LOW] *= 0.5
+            self.high, self.value_high = where, value
         else:
-            bracket[VALUE_HIGH] *= 0.5
-    bracket[_LAST_SIDE] = side
+            self.low, self.value_low = where, value
+        if side == self._last_side:
+            if side > 0:
+                self.value_low *= 0.5
+            else:
+                self.value_high *= 0.5
+        self._last_side = side
 
 
-_crossing = njit(cache=True, internal=True)(crossing)
-_narrow = njit(cache=True, internal=True)(narrow)
+class LineSearch:
+    """The search for a step at which a slope has fallen to a share of its first value.
 
-
-def begin_search(slope: float, slope_share: float, limited: bool) -> FloatArray:
-    """A line search that ends when the slope has fallen to a share of its first value.
-
-    `limited`: the first step may be too short.
+    Parameters
+    ----------
+    slope : float
+        At the beginning, negative.
+    slope_share : float
+        The slope that will do, as a share of it.
+    still_falling : float
+        The slope that asks for a longer step, as a share of it.
+    limited : bool
+        The first step may be too short.
     """
-    search = np.zeros(SIZE)
-    _start(search, slope, slope_share, limited)
-    return search
 
+    def __init__(
+        self, slope: float, slope_share: float, still_falling: float, limited: bool
+    ) -> None:
+        #: The step to look at.
+        self.step = 1.0
+        self._low, self._slope_low = 0.0, slope
+        self._goal = slope_share * abs(slope)
+        self._longer = still_falling * slope
+        self._limited = limited
+        self._bracket: Bracket | None = None
+        self._left = _MAX_EVALUATIONS
 
-def _start(search: FloatArray, slope: float, slope_share: float, limited: bool) -> None:
-    """Overwrites `search`: see :func:`begin_search`."""
-    for k in range(SIZE):
-        search[k] = 0.0
-    search[STEP] = 1.0
-    search[VALUE_LOW] = slope
-    search[FIRST_SLOPE] = slope
-    search[_GOAL] = slope_share * abs(slope)
-    search[_PHASE] = _LONGER if limited else _FIRST
-    search[_LEFT] = _MAX_EVALUATIONS
-
-
-start_search = njit(cache=True, internal=True)(_start)
-
-
-@njit(cache=True, internal=True)
-def proceed(search: FloatArray, slope: float, still_falling: float) -> bool:
-    """Changes `search` in place: the step to look at after this slope; False if none is needed."""
-    step = search[STEP]
-    if search[_PHASE] == _LONGER:
-        if slope < still_falling * search[FIRST_SLOPE] and step < _MAX_STEP:
-            search[LOW] = step
-            search[VALUE_LOW] = slope
-            search[STEP] = 4.0 * step
+    def goes_on(self, slope: float) -> bool:
+        """Whether another step is to be looked at, after the slope at this one."""
+        step = self.step
+        if self._limited and slope < self._longer and step < _MAX_STEP:
+            self._low, self._slope_low = step, slope
+            self.step = 4.0 * step
             return True
-        search[_PHASE] = _FIRST
-    if search[_PHASE] == _FIRST:
-        if slope <= search[_GOAL]:
-            return False
-        search[HIGH] = step
-        search[VALUE_HIGH] = slope
-        search[_PHASE] = _BETWEEN
-    else:
-        search[_LEFT] -= 1.0
-        # A slope that is not a number would never end it.
-        if search[_LEFT] <= 0.0 or abs(slope) <= search[_GOAL]:
-            return False
-        _narrow(search, step, slope)
-    inset = 0.02 * (search[HIGH] - search[LOW])
-    # Comparisons: min and max would be two functions more to compile.
-    step = _crossing(search)
-    if step < search[LOW] + inset:
-        step = search[LOW] + inset
-    if step > search[HIGH] - inset:
-        step = search[HIGH] - inset
-    search[STEP] = step
-    return True
-
-
-@njit(cache=True)
-def go_on(search: FloatArray, slope: float, still_falling: float) -> bool:
-    """:func:`proceed` for calls from Python."""
-    return proceed(search, slope, still_falling)
+        self._limited = False
+        bracket = self._bracket
+        if bracket is None:
+            if slope <= self._goal:
+                return False
+            bracket = self._bracket = Bracket(self._low, self._slope_low, step, slope)
+        else:
+            self._left -= 1
+            # A slope that is not a number would never end it.
+            if self._left <= 0 or abs(slope) <= self._goal:
+                return False
+            bracket.narrow(step, slope)
+        inset = _INSET * (bracket.high - bracket.low)
+        self.step = min(max(bracket.crossing(), bracket.low + inset), bracket.high - inset)
+        return True

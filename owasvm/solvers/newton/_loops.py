@@ -4,8 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.losses.hinge import Workspace, prox_blocks
-from owasvm.solvers.newton._bracket import FIRST_SLOPE, STEP, proceed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -104,58 +102,6 @@ def change_along(
     for i in range(dual.size):
         total += (dual[i] - first_dual[i]) * y[i] * (scores[i] + intercept_step)
     return total
-
-
-@njit(cache=True)
-def search_hinge(
-    search: FloatArray,
-    still_falling: float,
-    squared_norm: float,
-    margin: FloatArray,
-    scores: FloatArray,
-    score_step: FloatArray,
-    y: FloatArray,
-    intercept: float,
-    intercept_step: float,
-    multiplier: FloatArray,
-    penalty: float,
-    first_dual: FloatArray,
-    ascending: FloatArray,
-    workspace: Workspace,
-    slack: FloatArray,
-    v: FloatArray,
-    prox: FloatArray,
-    dual: FloatArray,
-    block: Labels,
-    shrink: FloatArray,
-) -> int:
-    """Overwrites the arrays from `slack` on and ends `search`; the number of blocks at its end.
-
-    The whole line search for the hinge with one cost per rank.
-    """
-    n_blocks = 0
-    falling = True
-    while falling:
-        step = search[STEP]
-        shift_point(
-            margin,
-            scores,
-            score_step,
-            y,
-            intercept,
-            intercept_step,
-            step,
-            multiplier,
-            1.0 / penalty,
-            slack,
-            v,
-        )
-        n_blocks = prox_blocks(v, penalty, ascending, workspace, prox, dual, block, shrink)
-        change = change_along(dual, first_dual, score_step, y, intercept_step)
-        falling = proceed(
-            search, search[FIRST_SLOPE] + step * squared_norm - change, still_falling
-        )
-    return n_blocks
 
 
 @njit(cache=True)

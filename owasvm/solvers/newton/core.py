@@ -38,19 +38,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.losses import ProximalLoss, ProxPoint, RankedHinge
-from owasvm.losses.hinge import Workspace
 from owasvm.samples import MAX_INTERCEPT_STEP, Memory, Operator, Vector
 from owasvm.solution import Solution
 from owasvm.solvers.clock import Clock
-from owasvm.solvers.newton._bracket import STEP, begin_search, go_on
-from owasvm.solvers.newton._loops import (
-    add_up,
-    change_along,
-    search_hinge,
-    shift_point,
-)
+from owasvm.solvers.newton._bracket import LineSearch
+from owasvm.solvers.newton._loops import add_up, change_along, shift_point
 from owasvm.solvers.newton.active import NO_MASS, make_active_set
-from owasvm.solvers.newton.gram_inner import make_gram_inner
 from owasvm.solvers.newton.tuning import DEFAULT, Tuning
 
 FloatArray = NDArray[np.float64]
@@ -399,47 +392,10 @@ class Inner:
     def _line_search(self, iterate: Iterate, direction: _Direction) -> float:
         tuning = self.task.tuning
         limited = abs(direction.intercept) >= MAX_INTERCEPT_STEP
-        search = begin_search(direction.slope, tuning.slope_share, limited)
-        if self._hinge is not None:
-            self._search_hinge(search, iterate, direction, *self._hinge)
-            return float(search[STEP])
-        while go_on(search, self._slope(search[STEP], iterate, direction), tuning.still_falling):
+        search = LineSearch(direction.slope, tuning.slope_share, tuning.still_falling, limited)
+        while search.goes_on(self._slope(search.step, iterate, direction)):
             pass
-        return float(search[STEP])
-
-    def _search_hinge(
-        self,
-        search: FloatArray,
-        iterate: Iterate,
-        direction: _Direction,
-        ascending: FloatArray,
-        workspace: Workspace,
-    ) -> None:
-        """The same in one compiled loop."""
-        task, trial = self.task, self._trial
-        self._make_room()
-        trial.n_blocks = search_hinge(
-            search,
-            task.tuning.still_falling,
-            direction.squared_norm,
-            task.margin,
-            iterate.w.scores,
-            direction.w.scores,
-            task.y,
-            iterate.intercept,
-            direction.intercept,
-            self._density,
-            iterate.penalty,
-            self.point.dual,
-            ascending,
-            workspace,
-            self._v,
-            self._v,
-            trial.prox,
-            trial.dual,
-            trial.block,
-            trial.shrink,
-        )
+        return search.step
 
 
 def _direction(
@@ -494,7 +450,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
     one. The first iterate yielded is the start.
     """
     tuning = task.tuning
-    inner = make_gram_inner(task) or Inner(task)
+    inner = Inner(task)
     last_gap = np.inf
     first = iterate.n_iter == 0 and not iterate.w.scores.any()
     while True:

@@ -11,15 +11,7 @@ from owasvm.certificate import Certificate, charged_bound, judge, with_deviation
 from owasvm.losses import ProxPoint, RankedHinge, RankedLoss
 from owasvm.problem import OWAProblem
 from owasvm.samples import Vector
-from owasvm.solvers.newton._bracket import (
-    HIGH,
-    LOW,
-    VALUE_HIGH,
-    VALUE_LOW,
-    crossing,
-    make_bracket,
-    narrow,
-)
+from owasvm.solvers.newton._bracket import Bracket
 from owasvm.solvers.newton.core import MANY_SAMPLES, ROUNDING, ConvexTask, Iterate
 
 FloatArray = NDArray[np.float64]
@@ -63,33 +55,33 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
         return -task.imbalance(point.dual)
 
     first = surplus(0.0)
-    bracket = make_bracket(0.0, first, 0.0, first)
+    bracket = Bracket(0.0, first, 0.0, first)
     goal = _BALANCED * float(point.dual.sum())
     n_free = max(int(np.count_nonzero(point.block >= 0)), 1)
     reach = -2.0 * first / n_free
     for _ in range(_MAX_BALANCE_EVALUATIONS):
-        if bracket[VALUE_LOW] <= goal and bracket[VALUE_HIGH] >= -goal:
+        if bracket.value_low <= goal and bracket.value_high >= -goal:
             break
         if reach > 0:
-            bracket[LOW], bracket[VALUE_LOW] = bracket[HIGH], bracket[VALUE_HIGH]
-            bracket[HIGH] += reach
-            bracket[VALUE_HIGH] = surplus(bracket[HIGH])
+            bracket.low, bracket.value_low = bracket.high, bracket.value_high
+            bracket.high += reach
+            bracket.value_high = surplus(bracket.high)
         else:
-            bracket[HIGH], bracket[VALUE_HIGH] = bracket[LOW], bracket[VALUE_LOW]
-            bracket[LOW] += reach
-            bracket[VALUE_LOW] = surplus(bracket[LOW])
+            bracket.high, bracket.value_high = bracket.low, bracket.value_low
+            bracket.low += reach
+            bracket.value_low = surplus(bracket.low)
         reach *= 4.0
     for _ in range(_MAX_BALANCE_EVALUATIONS):
-        nearest = min(abs(bracket[VALUE_LOW]), abs(bracket[VALUE_HIGH]))
-        if nearest <= goal or not bracket[VALUE_LOW] < bracket[VALUE_HIGH]:
+        nearest = min(abs(bracket.value_low), abs(bracket.value_high))
+        if nearest <= goal or not bracket.value_low < bracket.value_high:
             break
-        middle = crossing(bracket)
+        middle = bracket.crossing()
         value = surplus(middle)
         if abs(value) <= goal:
             return point.dual
-        narrow(bracket, middle, value)
-    closer_low = abs(bracket[VALUE_LOW]) <= abs(bracket[VALUE_HIGH])
-    surplus(bracket[LOW] if closer_low else bracket[HIGH])
+        bracket.narrow(middle, value)
+    closer_low = abs(bracket.value_low) <= abs(bracket.value_high)
+    surplus(bracket.low if closer_low else bracket.high)
     return point.dual
 
 
