@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm.costs import Costs
+from owasvm.distinct import DistinctSet
 from owasvm.grouping import assign_costs
 from owasvm.kernels import Kernel, KernelFunction
-from owasvm.preparation import DistinctSet, TrainingSet
+from owasvm.preparation import TrainingSet
 from owasvm.problem import OWAProblem
 from owasvm.samples import CACHE_SIZE, prepare
 from owasvm.solution import Solution

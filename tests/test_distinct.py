@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from owasvm import OWASVC, OWASVCCV, LinearOWASVC
+from owasvm.distinct import DistinctSet
 from owasvm.path import fit_path
-from owasvm.preparation import DistinctSet, TrainingSet
+from owasvm.preparation import TrainingSet
 
 FALLING = [("trimmed", 0.2), ("olympic", 0.5), ("trigonometric", 0.8), ("quadratic", 0.8)]
 # Proofs take long, and where a search ends is the question here.

@@ -18,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from owasvm import solvers
 from owasvm.certificate import judge
+from owasvm.distinct import DistinctSet
 from owasvm.estimators._base import (
     BaseOWAClassifier,
     BinaryFit,
@@ -29,7 +30,7 @@ from owasvm.estimators._base import (
 from owasvm.estimators._constant import warn_if_constant
 from owasvm.grouping import assign_costs, find_ignored
 from owasvm.losses import LOSSES
-from owasvm.preparation import DistinctSet, TrainingSet
+from owasvm.preparation import TrainingSet
 from owasvm.problem import Costs, OWAProblem
 from owasvm.progress import Watcher, show_life, speaking
 from owasvm.samples import Partitions, Samples

@@ -90,7 +90,7 @@ class Solver:
         Takes costs of groups that are ranked apart (``ranks="class"``, `groups`).
     is_search : bool, default=False
         With weights that fall it searches among local solutions. Estimators then hand over
-        distinct samples in an order of their own, see :class:`owasvm.preparation.DistinctSet`.
+        distinct samples in an order of their own, see :class:`owasvm.distinct.DistinctSet`.
     """
 
     solve: Callable[[OWAProblem, Settings], Solution]
