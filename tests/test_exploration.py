@@ -20,7 +20,6 @@ from owasvm.solvers.general import exploration
 from owasvm.solvers.general.exchange import retrain
 from owasvm.solvers.general.exploration import Explorer
 from owasvm.solvers.general.tuning import ExplorationTuning
-from owasvm.solvers.general.working_set import retrain_by_sets
 from tests.oracles import enumerate_owa_svm, psd_factor
 from tests.test_dca import noisy_data, noisy_problem, objective_at
 
@@ -30,17 +29,9 @@ FALLING = [("trimmed", 0.2), ("olympic", 0.5), ("quadratic", 0.8), ("trigonometr
 # Exchanges
 
 
-def retrain_in_room(gram, *given):
-    intercept, is_accurate, n_values = retrain_by_sets(gram, *given, np.empty((2, *gram.shape)))
-    assert n_values > 0
-    assert is_accurate or given[-1] <= 1000
-    return intercept
-
-
-@pytest.mark.parametrize("retrain", [retrain, retrain_in_room])
 @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_exchanges_solve_classical_svms_from_anywhere(C, seed, retrain):
+def test_exchanges_solve_classical_svms_from_anywhere(C, seed):
     rng = np.random.default_rng(seed)
     X, y = noisy_data(60, seed=seed)
     gram = rbf_kernel(X, gamma=0.5)
@@ -53,7 +44,10 @@ def test_exchanges_solve_classical_svms_from_anywhere(C, seed, retrain):
     expected[np.flatnonzero(kept)[svc.support_]] = svc.dual_coef_.ravel()
     for start in (np.zeros(60), rng.normal(size=60)):
         coef, residual = start.copy(), y - gram @ start
-        intercept = retrain(gram, y, costs, coef, residual, 1e-7, 10**6)
+        given = gram, y, costs, coef, residual, 1e-7, 10**6
+        intercept, is_accurate, n_values = retrain(*given, np.empty_like(gram))
+        assert is_accurate
+        assert n_values > 0
         assert coef == pytest.approx(expected, abs=1e-4 * C)
         assert intercept == pytest.approx(svc.intercept_[0], abs=1e-4)
         assert residual == pytest.approx(y - gram @ coef, abs=1e-9 * max(C, 1.0))
@@ -61,13 +55,12 @@ def test_exchanges_solve_classical_svms_from_anywhere(C, seed, retrain):
         assert np.all(y * coef >= 0.0) and np.all(y * coef <= costs)
 
 
-@pytest.mark.parametrize("retrain", [retrain, retrain_in_room])
 @pytest.mark.parametrize("gram", [np.zeros((4, 4)), np.ones((4, 4)), np.full((4, 4), np.nan)])
-def test_exchanges_end_on_degenerate_data(gram, retrain):
+def test_exchanges_end_on_degenerate_data(gram):
     y = np.array([1.0, -1.0, 1.0, -1.0])
     for costs in (np.ones(4), np.zeros(4), np.array([1.0, 0.0, 1.0, 0.0])):
         coef = np.zeros(4)
-        retrain(gram, y, costs, coef, y - gram @ coef, 1e-3, 1000)
+        retrain(gram, y, costs, coef, y - gram @ coef, 1e-3, 1000, np.empty_like(gram))
         assert np.all(np.abs(coef) <= 1.0)
 
 

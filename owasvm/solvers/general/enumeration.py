@@ -168,6 +168,7 @@ def _count_out(
     residual = np.empty(n_samples)
     lowest = np.empty(n_samples, dtype=np.int64)
     highest = np.empty(n_samples, dtype=np.int64)
+    room = np.empty((n_samples, n_samples))
     for count in range(n_nodes):
         if depth == 0:
             return depth, count, closed, False
@@ -178,8 +179,8 @@ def _count_out(
         residual[:] = stack.residual[top]
         for i in range(n_samples):
             costs[i] = data.charges[lowest[i]]
-        intercept = retrain(
-            data.gram, data.y, costs, coef, residual, accuracy, _EXCHANGES * n_samples
+        intercept, _, _ = retrain(
+            data.gram, data.y, costs, coef, residual, accuracy, _EXCHANGES * n_samples, room
         )
         bound = max(_prove(data, costs, coef, target), stack.bound[top])
         if bound >= target:

@@ -27,9 +27,9 @@ from owasvm.solution import relative_gap
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.general.candidates import Candidate, evaluate, improve_intercept
 from owasvm.solvers.general.descent import descend_to_end
+from owasvm.solvers.general.exchange import retrain
 from owasvm.solvers.general.search import Search
 from owasvm.solvers.general.tuning import ExplorationTuning
-from owasvm.solvers.general.working_set import retrain_by_sets
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -167,7 +167,7 @@ class Explorer:
         self._y = problem.y[self._index]
         self._share = n_samples / self._index.size
         self._gram = np.ascontiguousarray(problem.samples.gram_among(self._index))
-        self._room = np.empty((2, *self._gram.shape))
+        self._room = np.empty_like(self._gram)
         self._is_complete = self._index.size == n_samples
         self._stage = 1.0
         self.work = 0.0
@@ -309,7 +309,7 @@ class Explorer:
     def _train(self, place: Place, paid: FloatArray, accuracy: float) -> Place:
         coef, residual = place.coef.copy(), place.residual.copy()
         most = int(self._tuning.max_exchanges * self._y.size / self._share)
-        intercept, is_accurate, n_values = retrain_by_sets(
+        intercept, is_accurate, n_values = retrain(
             self._gram, self._y, paid, coef, residual, accuracy, most, self._room
         )
         self.work += n_values
