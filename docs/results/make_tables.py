@@ -1,9 +1,11 @@
 """Write tables of the documentation from a run, in fewer columns than the report has.
 
     python docs/results/make_tables.py nested RUN
+    python docs/results/make_tables.py nested-paper RUN
 
-writes the tables of ``docs/comparison.md``, ``nested.md`` and ``nested-pairs.md``, beside this
-script, from a run with nested cross-validation, and
+write the tables of ``docs/comparison.md``, ``nested.md`` and ``nested-pairs.md``, or
+``nested-paper.md`` and ``nested-paper-pairs.md``, beside this script, from a run with nested
+cross-validation of the coarse grid, or of the paper's, and
 
     python docs/results/make_tables.py scores RUN
 
@@ -132,11 +134,11 @@ def write(name: str, text: str) -> None:
 
 
 def main() -> None:
-    run = load_run(Path(sys.argv[2]))
-    if sys.argv[1] == "nested":
+    name, run = sys.argv[1], load_run(Path(sys.argv[2]))
+    if name.startswith("nested"):
         scores = {metric: nested_scores(run, metric) for metric in METRIC_NAMES}
-        write("nested", write_means(run, scores))
-        write("nested-pairs", write_pairs(scores))
+        write(name, write_means(run, scores))
+        write(f"{name}-pairs", write_pairs(scores))
     else:
         for (metric, protocol), frame in run.compared.items():
             write(f"{metric}-{protocol}-folds", write_scores(frame, metric, protocol))
