@@ -108,4 +108,4 @@ def warm_up() -> Iterator[WarmupStep]:
 
 def find_cache() -> str | None:
     """The folder above those where compiled functions are kept; None where none can be."""
-    return cache_folder(hinge.prox_blocks)
+    return cache_folder(hinge.sort_beside)

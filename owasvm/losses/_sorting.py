@@ -56,6 +56,7 @@ _RADIX_BITS = 8
 _RADIX_BUCKETS = 256
 _RADIX_MASK = 255
 _RADIX_PASSES = 8
+_NO_SIGNS = np.empty(0)
 
 
 class Workspace(NamedTuple):
@@ -161,7 +162,6 @@ def sort_descending(
             order[k] = spare_order[k]
 
 
-@njit(cache=True)
 def sort_positive(v: FloatArray, workspace: Workspace) -> int:
     """Writes ``order`` and ``keys`` of `workspace`: the positive entries of `v`, largest first.
 
@@ -169,17 +169,40 @@ def sort_positive(v: FloatArray, workspace: Workspace) -> int:
 
     Returns how many entries are positive; ``order`` and ``keys`` are filled up to there.
     """
-    order = workspace.order
-    keys = workspace.keys
+    return sort_beside(v, _NO_SIGNS, 0.0, 0.0, workspace)
+
+
+@njit(cache=True)
+def sort_beside(
+    v: FloatArray, y: FloatArray, side: float, resolution: float, workspace: Workspace
+) -> int:
+    """Writes ``order`` and ``keys`` of `workspace`: what is positive beside `v`, largest first.
+
+    That is where the entries have moved a little against ``side * y``. Those that grow stand in
+    front of those they tie with, since they are written first and the sort is stable. Entries
+    that are 0 up to `resolution` are positive if they grow. With a `side` of 0 nothing moves.
+
+    Returns their number.
+    """
     # No literal, for which the sort would be compiled once more.
-    n_positive = 0 * v.size
-    for i in range(v.size):
-        if v[i] > 0.0:
-            keys[n_positive] = v[i]
-            order[n_positive] = i
-            n_positive += 1
-    sort_descending(keys, order, workspace.levels, workspace.starts, workspace.counts, n_positive)
-    return n_positive
+    size = 0 * v.size
+    for attempt in range(0 if side != 0.0 else 1, 2):
+        growing = attempt == 0
+        for i in range(v.size):
+            if side == 0.0 or (y[i] * side < 0.0) == growing:
+                if v[i] > resolution or (growing and v[i] >= -resolution):
+                    workspace.keys[size] = v[i] if v[i] > 0.0 else 0.0
+                    workspace.order[size] = i
+                    size += 1
+    sort_descending(
+        workspace.keys,
+        workspace.order,
+        workspace.levels,
+        workspace.starts,
+        workspace.counts,
+        size,
+    )
+    return size
 
 
 @njit(cache=True)
@@ -246,7 +269,7 @@ def _spread_pooled_dual(
         dual[workspace.order[k]] = pooling.masses[k] * share
 
 
-@njit(cache=True, internal=True)
+@njit(cache=True)
 def _pool_and_clip(
     n_positive: int,
     workspace: Workspace,
@@ -255,7 +278,14 @@ def _pool_and_clip(
     dual: FloatArray,
     block: Labels,
 ) -> int:
-    """Writes `x`, `dual`, `block` at the positive samples; ``losses`` and ``masses`` are set."""
+    """Writes `dual` and `block`, and `x` at the positive samples.
+
+    Their ``losses`` and ``masses`` are set. On samples that are not positive, or no numbers, the
+    loss does not act.
+    """
+    for i in range(block.size):
+        dual[i] = 0.0
+        block[i] = INACTIVE
     keys = workspace.keys
     masses = pooling.masses
     losses = pooling.losses
@@ -294,21 +324,6 @@ def _pool_and_clip(
     return n_tied_blocks
 
 
-@njit(cache=True, internal=True)
-def _keep_inactive(v: FloatArray, x: FloatArray, dual: FloatArray, block: Labels) -> None:
-    """Writes `x`, `dual`, `block` where ``v_i <= 0``: the loss does not act there.
-
-    Nor does it where v_i is not a number: whoever reads a block must find a label.
-    """
-    for i in range(v.size):
-        if not v[i] > 0.0:
-            if x.size > 0:
-                x[i] = v[i]
-            dual[i] = 0.0
-            block[i] = INACTIVE
-
-
-@njit(cache=True)
 def prox_blocks(
     v: FloatArray,
     penalty: float,
@@ -357,8 +372,27 @@ def prox_blocks(
     n_tied_blocks : int
         The largest number in `block`, or 0.
     """
-    _keep_inactive(v, x, dual, block)
+    if x.size > 0:
+        x[:] = v
     n_positive = sort_positive(v, workspace)
+    return _pool_and_clip_equal(n_positive, penalty, weights, workspace, x, dual, block, shrink)
+
+
+@njit(cache=True)
+def _pool_and_clip_equal(
+    n_positive: int,
+    penalty: float,
+    weights: FloatArray,
+    workspace: Workspace,
+    x: FloatArray,
+    dual: FloatArray,
+    block: Labels,
+    shrink: FloatArray,
+) -> int:
+    """:func:`_pool_and_clip` where all masses are 1: losses are read where they stand."""
+    for i in range(block.size):
+        dual[i] = 0.0
+        block[i] = INACTIVE
     keys, order = workspace.keys, workspace.order
     levels, starts = workspace.levels, workspace.starts
     step = 1.0 / penalty
@@ -418,7 +452,6 @@ def prox_blocks(
     return n_tied_blocks
 
 
-@njit(cache=True)
 def prox_blocks_weighted(
     v: FloatArray,
     sample_weight: FloatArray,
@@ -458,8 +491,7 @@ def prox_blocks_weighted(
     pooling : Pooling
         From :func:`make_pooling`.
     """
-    for k in range(n_positive):
-        pooling.losses[k] = step * totals[k]
-        pooling.masses[k] = sample_weight[workspace.order[k]]
-    _keep_inactive(v, x, dual, block)
+    np.multiply(totals[:n_positive], step, out=pooling.losses[:n_positive])
+    np.take(sample_weight, workspace.order[:n_positive], out=pooling.masses[:n_positive])
+    x[:] = v
     return _pool_and_clip(n_positive, workspace, pooling, x, dual, block)

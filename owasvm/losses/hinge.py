@@ -22,7 +22,7 @@ from owasvm.losses._sorting import (
     make_workspace,
     prox_blocks,
     prox_blocks_weighted,
-    sort_descending,
+    sort_beside,
     sort_positive,
 )
 from owasvm.losses.base import ProxPoint
@@ -31,115 +31,35 @@ from owasvm.rounding import accumulated
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["OffsetHinge", "RankedHinge", "Workspace", "look_on_both_sides", "prox_blocks"]
+__all__ = ["OffsetHinge", "RankedHinge", "Workspace", "look_on_both_sides", "sort_beside"]
 
 
-@njit(cache=True, internal=True)
-def _order_along(
-    scores: FloatArray,
+@njit(cache=True)
+def _add_up_along(
+    slack: FloatArray,
     y: FloatArray,
-    intercept: float,
-    side: float,
     resolution: float,
+    charged: FloatArray,
     workspace: Workspace,
-) -> int:
-    """Overwrites ``keys`` and ``order`` of `workspace`: deviations beside an intercept.
+    size: int,
+) -> tuple[float, float, bool]:
+    """Value and derivative on the side where :func:`sort_beside` has left `size` deviations.
 
-    Largest first, as :meth:`~owasvm.losses.RankedLoss.slopes` asks for: the growing ones stand in
-    front of those they tie with, since they are written first and the sort is stable. Returns
-    their number.
+    `charged` is what they pay per unit. And whether it would be another on the other side.
     """
-    # No literal, for which the sort would be compiled once more.
-    size = 0 * scores.size
-    for attempt in range(2):
-        growing = attempt == 0
-        for i in range(scores.size):
-            if (y[i] * side < 0.0) == growing:
-                deviation = 1.0 - y[i] * (scores[i] + intercept)
-                if deviation > resolution or (growing and deviation >= -resolution):
-                    workspace.keys[size] = deviation if deviation > 0.0 else 0.0
-                    workspace.order[size] = i
-                    size += 1
-    sort_descending(
-        workspace.keys,
-        workspace.order,
-        workspace.levels,
-        workspace.starts,
-        workspace.counts,
-        size,
-    )
-    return size
-
-
-@njit(cache=True, internal=True)
-def _is_bent(
-    scores: FloatArray,
-    y: FloatArray,
-    intercept: float,
-    resolution: float,
-    workspace: Workspace,
-    size: int,
-) -> bool:
-    """Whether what :func:`_order_along` has left would be another on the other side."""
     keys, order = workspace.keys, workspace.order
-    for k in range(size - 1):
-        if keys[k] == keys[k + 1] and y[order[k]] != y[order[k + 1]]:
-            return True
-    for i in range(scores.size):
-        if abs(1.0 - y[i] * (scores[i] + intercept)) <= resolution:
-            return True
-    return False
-
-
-@njit(cache=True)
-def _slopes_along(
-    scores: FloatArray,
-    y: FloatArray,
-    intercept: float,
-    resolution: float,
-    ascending: FloatArray,
-    workspace: Workspace,
-) -> tuple[float, float, float]:
-    """Overwrites `workspace`; value and derivatives of the hinge with one cost per rank."""
     value = 0.0
-    left = 0.0
-    right = 0.0
-    last = ascending.size - 1
-    size = _order_along(scores, y, intercept, 1.0, resolution, workspace)
+    slope = 0.0
+    is_bent = False
     for k in range(size):
-        value += ascending[last - k] * workspace.keys[k]
-        right -= ascending[last - k] * y[workspace.order[k]]
-    if not _is_bent(scores, y, intercept, resolution, workspace, size):
-        return value, right, right
-    for k in range(_order_along(scores, y, intercept, -1.0, resolution, workspace)):
-        left -= ascending[last - k] * y[workspace.order[k]]
-    return value, left, right
-
-
-@njit(cache=True)
-def order_along(
-    scores: FloatArray,
-    y: FloatArray,
-    intercept: float,
-    side: float,
-    resolution: float,
-    workspace: Workspace,
-) -> int:
-    """:func:`_order_along` for calls from Python."""
-    return _order_along(scores, y, intercept, side, resolution, workspace)
-
-
-@njit(cache=True)
-def is_bent(
-    scores: FloatArray,
-    y: FloatArray,
-    intercept: float,
-    resolution: float,
-    workspace: Workspace,
-    size: int,
-) -> bool:
-    """:func:`_is_bent` for calls from Python."""
-    return _is_bent(scores, y, intercept, resolution, workspace, size)
+        value += charged[k] * keys[k]
+        slope -= charged[k] * y[order[k]]
+        if k > 0 and keys[k] == keys[k - 1] and y[order[k]] != y[order[k - 1]]:
+            is_bent = True
+    for i in range(slack.size):
+        if abs(slack[i]) <= resolution:
+            is_bent = True
+    return value, slope, is_bent
 
 
 def look_on_both_sides(
@@ -148,19 +68,25 @@ def look_on_both_sides(
     intercept: float,
     resolution: float,
     workspace: Workspace,
-    look_aside: Callable[[IntArray, FloatArray], tuple[float, float]],
+    charge: Callable[[IntArray, FloatArray], FloatArray],
 ) -> tuple[float, float, float]:
     """Value and derivatives to the left and right of an intercept, one sort where it is smooth.
 
-    `look_aside` takes samples and their deviations, the largest first, and returns value and
-    derivative.
+    `charge` takes samples and their deviations, the largest first, and returns what they pay per
+    unit.
     """
-    size = order_along(scores, y, intercept, 1.0, resolution, workspace)
-    value, right = look_aside(workspace.order[:size], workspace.keys[:size])
-    if not is_bent(scores, y, intercept, resolution, workspace, size):
-        return value, right, right
-    size = order_along(scores, y, intercept, -1.0, resolution, workspace)
-    return value, look_aside(workspace.order[:size], workspace.keys[:size])[1], right
+    slack = scores + intercept
+    slack *= y
+    np.subtract(1.0, slack, out=slack)
+
+    def look_aside(side: float) -> tuple[float, float, bool]:
+        size = sort_beside(slack, y, side, resolution, workspace)
+        charged = charge(workspace.order[:size], workspace.keys[:size])
+        return _add_up_along(slack, y, resolution, charged, workspace, size)
+
+    value, right, is_bent = look_aside(1.0)
+    left = look_aside(-1.0)[1] if is_bent else right
+    return value, left, right
 
 
 class RankedHinge:
@@ -196,11 +122,14 @@ class RankedHinge:
 
     def value(self, slack: FloatArray) -> float:
         n_positive = sort_positive(slack, self._workspace)
-        if self.mass is None:
-            charged = self._ascending[::-1][:n_positive]
-        else:
-            charged = self._costs.largest_first(self._workspace.order[:n_positive])
+        charged = self._charge(self._workspace.order[:n_positive])
         return float(charged @ self._workspace.keys[:n_positive])
+
+    def _charge(self, order: IntArray) -> FloatArray:
+        """What samples pay per unit, given from the largest deviation down."""
+        if self.mass is None:
+            return self._ascending[::-1][: order.size]
+        return self._costs.largest_first(order)
 
     def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
         workspace, mass = self._workspace, self.mass
@@ -250,16 +179,9 @@ class RankedHinge:
     def slopes(
         self, scores: FloatArray, y: FloatArray, intercept: float, resolution: float
     ) -> tuple[float, float, float]:
-        workspace = self._workspace
-        if self.mass is None:
-            found = _slopes_along(scores, y, intercept, resolution, self._ascending, workspace)
-            return float(found[0]), float(found[1]), float(found[2])
-
-        def look_aside(order: IntArray, keys: FloatArray) -> tuple[float, float]:
-            charged = self._costs.largest_first(order)
-            return float(charged @ keys), -float(charged @ y[order])
-
-        return look_on_both_sides(scores, y, intercept, resolution, workspace, look_aside)
+        return look_on_both_sides(
+            scores, y, intercept, resolution, self._workspace, lambda order, _: self._charge(order)
+        )
 
     def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:
         near = slack > -error

@@ -192,11 +192,14 @@ class RankedSquaredHinge:
     def slopes(
         self, scores: FloatArray, y: FloatArray, intercept: float, resolution: float
     ) -> tuple[float, float, float]:
-        def look_aside(order: IntArray, keys: FloatArray) -> tuple[float, float]:
-            pulls = self._costs.largest_first(order) * keys
-            return float(pulls @ keys), -2.0 * float(pulls @ y[order])
+        def charge(order: IntArray, keys: FloatArray) -> FloatArray:
+            return self._costs.largest_first(order) * keys
 
-        return look_on_both_sides(scores, y, intercept, resolution, self._workspace, look_aside)
+        value, left, right = look_on_both_sides(
+            scores, y, intercept, resolution, self._workspace, charge
+        )
+        # The charge is half the derivative of a square.
+        return value, 2.0 * left, 2.0 * right
 
     def rounding(self, slack: FloatArray, error: FloatArray, value: float) -> float:
         near = slack > -error
