@@ -14,6 +14,7 @@ from owasvm.solution import Status
 from owasvm.solvers import solve
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates
 from owasvm.solvers.newton._bracket import LineSearch
+from owasvm.solvers.newton.core import Inner
 
 
 def _system(constraint):
@@ -106,6 +107,32 @@ def test_losses_that_nothing_compiled_knows_take_the_same_steps(alpha, C):
         steps = itertools.islice(iterates(task, cold_start(task)), 12)
         paths.append([(step.objective, step.gap, step.intercept) for step in steps])
     np.testing.assert_allclose(paths[0], paths[1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_a_round_begins_with_the_partition_of_the_last_one(linear):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 3))
+    y = np.where(X[:, 0] + rng.normal(size=80) > 0.0, 1.0, -1.0)
+    data = {"features": X} if linear else {"gram": np.exp(-0.5 * cdist(X, X) ** 2)}
+    problem = OWAProblem(y, RankCosts(80), **data)
+    task = ConvexTask(problem.samples.operator(), y, problem.ranked_loss(), np.ones(1))
+    inner, start = Inner(task), cold_start(task)
+    inner.begin(start)
+    for _ in range(4):
+        inner.look(start, foresees=True)
+        inner.step(start)
+    inner.look(start, foresees=True)
+    before = set(np.flatnonzero(inner.point.block >= 0))
+    start.dual = inner.take_dual()
+    start.penalty *= 100.0
+    inner.begin(start)
+    inner.look(start, foresees=True)
+    now = set(np.flatnonzero(inner.point.block >= 0))
+    assert before != now
+    inner.step(start)
+    # Linear models with many samples take fewer steps with what they see.
+    assert start.n_active == len(now if linear else before)
 
 
 def test_steps_along_tied_blocks_lose_no_digits():

@@ -62,6 +62,10 @@ class ProximalLoss(Protocol):
     def mean_cost(self) -> float:
         """Mean cost of a unit of sample weight."""
 
+    @property
+    def is_curved(self) -> bool:
+        """Whether the loss is not piecewise linear."""
+
     def value(self, slack: FloatArray) -> float:
         """``Phi(slack)``."""
 
@@ -86,15 +90,7 @@ class RankedLoss(ProximalLoss, Protocol):
     ----------
     costs : Costs
         Who pays what.
-
-    Attributes
-    ----------
-    is_curved : bool
-        Whether the loss is not piecewise linear.
     """
-
-    @property
-    def is_curved(self) -> bool: ...
 
     def __init__(self, costs: Costs) -> None: ...
 

@@ -32,6 +32,7 @@ class GroupedLoss:
     def __init__(self, groups: Sequence[IntArray], losses: Sequence[ProximalLoss]) -> None:
         points = [ProxPoint(group.size) for group in groups]
         self._parts = list(zip(groups, losses, points, strict=True))
+        self.is_curved = losses[0].is_curved
         self.mass: FloatArray | None = None
         if losses[0].mass is not None:
             self.mass = np.empty(sum(group.size for group in groups))
@@ -90,7 +91,6 @@ class GroupedRankedLoss(GroupedLoss):
         losses = [kind(part) for _, part in costs.parts]
         super().__init__(groups, losses)
         self._ranked = list(zip(groups, losses, strict=True))
-        self.is_curved = losses[0].is_curved
 
     def conjugate(self, dual: FloatArray) -> float:
         return sum(loss.conjugate(dual[group]) for group, loss in self._ranked)

@@ -209,6 +209,8 @@ class OffsetHinge:
         Non-negative costs by sample.
     """
 
+    is_curved: ClassVar[bool] = False
+
     def __init__(self, costs: Costs, offsets: FloatArray) -> None:
         self.ranked = RankedHinge(costs)
         self.mass = self.ranked.mass

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from owasvm.losses import ProxPoint
 from owasvm.samples import ActiveSet
@@ -13,28 +14,39 @@ from owasvm.solvers.newton._loops import list_active
 if TYPE_CHECKING:
     from owasvm.solvers.newton.core import ConvexTask, Iterate
 
-__all__ = ["NO_MASS", "make_active_set"]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+__all__ = ["NO_MASS", "Partition", "make_active_set", "split_samples"]
 
 #: In compiled loops, masses that are all 1.
 NO_MASS = np.empty(0)
 
 
+class Partition(NamedTuple):
+    """Which samples are active and which of them are tied, as :class:`ActiveSet` has them."""
+
+    samples: IntArray
+    offsets: IntArray
+    root: FloatArray
+    tie: FloatArray
+    shrink: FloatArray
+
+
+def split_samples(task: ConvexTask, point: ProxPoint) -> Partition:
+    """The partition at a point; it shares `shrink` with it."""
+    mass = NO_MASS if task.loss.mass is None else task.loss.mass
+    return Partition(*list_active(point.block, point.n_blocks, task.y, mass), point.shrink)
+
+
 def make_active_set(
-    task: ConvexTask, iterate: Iterate, point: ProxPoint, imbalance: float
+    task: ConvexTask, iterate: Iterate, partition: Partition, imbalance: float
 ) -> ActiveSet:
-    """The active samples at a point, and what a step from the iterate is after."""
-    mass = task.loss.mass
-    samples, offsets, root, tie = list_active(
-        point.block, point.n_blocks, task.y, NO_MASS if mass is None else mass
-    )
+    """The active samples, and what a step from the iterate is after."""
     tuning = task.tuning
     relative_gap = iterate.gap / max(abs(iterate.objective), 1e-300)
     return ActiveSet(
-        samples=samples,
-        offsets=offsets,
-        shrink=point.shrink,
-        root=root,
-        tie=tie,
+        **partition._asdict(),
         ridge=1.0 / iterate.penalty,
         imbalance=imbalance,
         free=task.fixed_intercept is None,
