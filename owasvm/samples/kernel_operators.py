@@ -131,6 +131,8 @@ class LiftedFactor:
 class GramOperator(KernelOperator):
     """Vectors held by their coefficients, products through a dense kernel matrix."""
 
+    is_gram = True
+
     def __init__(self, gram: FloatArray, *, centred: bool = True) -> None:
         self.gram = np.ascontiguousarray(gram)
         super().__init__(_Matrix(self.gram), centred=centred)

@@ -154,12 +154,14 @@ class Operator(Protocol):
 
     Where reading the data is dear, an operator likes to know early what it will be asked: it then
     has ``foresees = True``. ``place`` is the device that it computes on, None for this machine.
-    ``is_iterative`` says that Newton steps come from conjugate gradients, roughly.
+    ``is_iterative`` says that Newton steps come from conjugate gradients, roughly, ``is_gram``
+    that they come from a kernel matrix in memory.
     """
 
     n_samples: int
     foresees: bool
     is_iterative: bool
+    is_gram: bool
     place: Place | None
 
     def mean_diagonal(self) -> float:
@@ -208,6 +210,7 @@ class PlainOperator:
 
     foresees = False
     is_iterative = False
+    is_gram = False
     place: Place | None = None
 
     def foresee(self, active: ActiveSet) -> None:
