@@ -217,7 +217,8 @@ def retrain(
     is_accurate : bool
         Whether the accuracy was reached.
     n_values : int
-        Kernel values that were looked at: a measure of the time it took.
+        Kernel values that were looked at, those that took longer counted several times: a measure
+        of the time it took.
     """
     n_samples = coef.size
     low, high, known = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
@@ -245,7 +246,7 @@ def retrain(
             change = coef[k] - known[k]
             if change != 0.0:
                 known[k] = coef[k]
-                n_values += n_samples
+                n_values += 2 * n_samples
                 for other in range(n_samples):
                     residual[other] -= change * gram[k, other]
         top, bottom = -_HUGE, _HUGE
@@ -272,7 +273,7 @@ def retrain(
             k = chosen[a]
             for b in range(size):
                 room[a, b] = gram[k, chosen[b]]
-        n_values += size * size
+        n_values += 3 * size * size
         n_before = n_left
         while n_left > 0:
             n_inside = 0
@@ -281,7 +282,7 @@ def retrain(
             most = min(max(_LEAST_EXCHANGES, n_inside), n_left)
             number = _climb(room, own_low, own_high, own_coef, own_residual, size, accuracy, most)
             n_left -= number
-            n_values += 4 * number * size
+            n_values += 5 * number * size
             if number < most:
                 break
             n_values += _follow_face(

@@ -15,8 +15,9 @@ raise them in stages.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +80,7 @@ def explore(search: Search, effort: int) -> Iterator[None]:
             break
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
+class Place(NamedTuple):
     """A classifier made of the samples explored: coefficients with signs, residuals, intercept.
 
     ``own`` is what each of these samples pays by its rank among all, ``objective`` that of the
@@ -167,6 +167,7 @@ class Explorer:
         self._y = problem.y[self._index]
         self._share = n_samples / self._index.size
         self._gram = np.ascontiguousarray(problem.samples.gram_among(self._index))
+        self._squares = self._gram.diagonal().copy()
         self._room = np.empty_like(self._gram)
         self._is_complete = self._index.size == n_samples
         self._stage = 1.0
@@ -177,6 +178,11 @@ class Explorer:
         """Work that a unit of effort allows."""
         fixed, of_pairs = self._tuning.allowance
         return fixed + of_pairs * self._problem.n_samples**2
+
+    def _count(self, work: tuple[int, int]) -> int:
+        """Work that grows with the number of samples."""
+        fixed, of_samples = work
+        return fixed + of_samples * self._problem.n_samples
 
     def count_trails(self, effort: int) -> int:
         """Trails at most. Where some samples stand for all, more of them find little."""
@@ -216,8 +222,12 @@ class Explorer:
             if own is None:
                 break
             forgetful = self._train(place, own, tuning.rough)
+            if np.array_equal(forgetful.own, place.own):
+                # It remembers.
+                continue
             found = self._train(forgetful, forgetful.own, tuning.accuracy)
-            if found.promise < tuning.hopeless * place.promise:
+            is_hopeful = found.promise < tuning.hopeless * place.promise
+            if is_hopeful and not np.array_equal(forgetful.own, found.own):
                 found = self._descend(found, tuning.n_long, tuning.accuracy)
             if found.promise < place.promise:
                 place = found
@@ -229,11 +239,13 @@ class Explorer:
         By turns of chance: some here and there; neighbours of one class, on which a classifier
         changes its mind together; or one of them, while cheap samples near each other pay in full.
         """
+        self.work += self._count(self._tuning.work_of_forgetting)
         matters = np.maximum(place.slack, 0.0) * place.own + np.abs(place.coef)
         sums = np.cumsum(matters)
         if not 0.0 < sums[-1] < np.inf:
             return None
-        share = random.uniform(*self._tuning.forgotten)
+        least, most = self._tuning.forgotten
+        share = least * (most / least) ** random.random()
         number = max(int(share * np.count_nonzero(place.coef)), 1)
         drawn = np.searchsorted(sums, sums[-1] * random.random(number), side="right")
         drawn = np.minimum(drawn, sums.size - 1)
@@ -255,11 +267,11 @@ class Explorer:
 
     def _find_neighbours(self, centre: int, among: BoolArray, number: int) -> IntArray:
         """The samples of the same class that are nearest to one, which is among them."""
-        same = np.flatnonzero(among & (self._y == self._y[centre]))
+        same = (among & (self._y == self._y[centre])).nonzero()[0]
         if same.size <= number:
             return same
-        nearness = 2.0 * self._gram[centre, same] - self._gram[same, same]
-        return same[np.argpartition(-nearness, number - 1)[:number]]
+        distances = (self._squares - 2.0 * self._gram[centre])[same]
+        return same[np.argpartition(distances, number - 1)[:number]]
 
     def classifier(self, place: Place) -> Candidate:
         """The classifier at a place, for the problem itself."""
@@ -298,11 +310,13 @@ class Explorer:
         """Train by ranks until the objective no longer falls; the best place on the way."""
         best = place
         for step in range(n_steps):
-            place = self._train(place, place.own, accuracy)
+            paid = place.own
+            place = self._train(place, paid, accuracy)
             falls = place.promise < (1.0 - self._tuning.worth) * best.promise
             best = min(best, place, key=_promise)
             # The first step of a short descent answers to other costs than those of its start.
-            if (step > 0 and not falls) or self._clock.expired:
+            has_ended = (step > 0 and not falls) or np.array_equal(paid, place.own)
+            if has_ended or self._clock.expired:
                 break
         return best
 
@@ -326,9 +340,8 @@ class Explorer:
         problem, y = self._problem, self._y
         slack = y * (residual - intercept)
         own = np.empty(problem.n_samples)
-        fixed, of_samples = self._tuning.work_of_ranking
         times = 1 if problem.costs.sample_weight is None else self._tuning.weighted_ranking
-        self.work += times * (fixed + of_samples * problem.n_samples)
+        self.work += times * self._count(self._tuning.work_of_ranking)
         if self._is_complete:
             # Beyond the margin the farther one ranks lower, though both deviate by nothing.
             order = np.argsort(slack, kind="stable")
@@ -349,6 +362,6 @@ class Explorer:
             own = self._share * own[self._index]
             promise = objective
         # Among numbers that overflow nothing is promised.
-        objective = objective if np.isfinite(objective) else np.inf
-        promise = promise if np.isfinite(promise) else np.inf
+        objective = objective if math.isfinite(objective) else math.inf
+        promise = promise if math.isfinite(promise) else math.inf
         return Place(coef, residual, intercept, objective, promise, own, slack)

@@ -37,16 +37,17 @@ class ExplorationTuning:
     # samples: about two fits with rising weights and 100 to 700 samples, where these
     # are fast. Ranking counts as so many values, and more of them per sample; polishing as a share
     # of a unit.
-    allowance: tuple[float, float] = (1.1e7, 85.0)
-    work_of_ranking: tuple[int, int] = (20_000, 50)
+    allowance: tuple[float, float] = (3.8e7, 190.0)
+    work_of_ranking: tuple[int, int] = (110_000, 320)
+    work_of_forgetting: tuple[int, int] = (90_000, 260)
     # Sample weights make ranking so many times as long.
     weighted_ranking: int = 6
-    work_of_polishing: float = 0.5
+    work_of_polishing: float = 0.25
     # Trails per unit of effort at most.
     max_trails: int = 4
     # Shares of all costs at which the trails begin and go on, in turns. Where only one or two
     # trails are affordable those in stages end lower.
-    stages: tuple[tuple[float, ...], ...] = ((0.1, 1.0), (0.01, 0.1, 1.0), (1.0,))
+    stages: tuple[tuple[float, ...], ...] = ((0.2, 1.0), (0.03, 0.3, 1.0), (1.0,))
     # Starts of a trail on a few samples of each class, and how few at least and less than.
     n_few: int = 4
     few: tuple[int, int] = (2, 8)
@@ -54,8 +55,8 @@ class ExplorationTuning:
     n_short: int = 2
     n_long: int = 20
     # Violation left by a first descent and by all others, in units of the margin.
-    rough: float = 0.03
-    accuracy: float = 3e-3
+    rough: float = 0.05
+    accuracy: float = 0.01
     # Relative decrease below which a descent has ended.
     worth: float = 1e-4
     # Exchanges of one training at most, in multiples of the samples.
@@ -70,9 +71,9 @@ class ExplorationTuning:
     # 1e-4 once, and with linear models and a large C one takes hundreds of convex fits.
     nothing_to_gain: float = 0.01
     # Share of the samples with a coefficient that a shake forgets.
-    forgotten: tuple[float, float] = (0.02, 0.1)
+    forgotten: tuple[float, float] = (0.02, 0.4)
     # A shaken descent is given up if its first step leaves this multiple of the objective.
-    hopeless: float = 1.3
+    hopeless: float = 1.05
 
 
 @dataclass(frozen=True)
