@@ -24,7 +24,7 @@ from owasvm.rounding import (
 )
 from owasvm.samples.base import Evaluation, Samples
 from owasvm.samples.feature_operator import FeatureOperator
-from owasvm.samples.kernel_operators import GramOperator, KernelOperator
+from owasvm.samples.kernel_operators import GramOperator, KernelOperator, multiply_symmetric
 from owasvm.samples.low_rank import factorise
 from owasvm.samples.operators import Operator
 from owasvm.samples.principal import GramAxes, PrincipalAxes
@@ -300,7 +300,7 @@ class GramSamples(KernelSamples):
     def _multiply(self, coef: FloatArray, careful: bool) -> FloatArray:
         if careful:
             return product_without_loss(np.ascontiguousarray(self.gram), coef)
-        return self.gram @ coef
+        return multiply_symmetric(self.gram, coef)
 
     def weight(self, coef: FloatArray) -> FloatArray | None:
         if self._linear_rows is None:

@@ -28,12 +28,17 @@ from owasvm.samples.operators import (
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["GramOperator", "KernelOperator", "LiftedFactor"]
+__all__ = ["GramOperator", "KernelOperator", "LiftedFactor", "multiply_symmetric"]
 
 # Below this many active samples a Cholesky factorisation costs less than a few products.
 _ITERATE_SIZE = 100
 # Products with Q that cost about one factorisation, per active sample.
 _PRODUCTS_PER_SIZE = 1 / 12
+
+
+def multiply_symmetric(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """``matrix @ vector``, reading one triangle only, which takes half the time or less."""
+    return np.asarray(dsymv(1.0, matrix.T, vector, lower=1))
 
 
 class KernelRows(Protocol):
@@ -63,7 +68,7 @@ class _Matrix:
         return self._gram[index]
 
     def scores(self, coef: FloatArray) -> FloatArray:
-        return self._gram @ coef
+        return multiply_symmetric(self._gram, coef)
 
 
 class KernelOperator(PlainOperator):
@@ -140,8 +145,7 @@ class GramOperator(KernelOperator):
     def vector(self, coef: FloatArray) -> Vector:
         support = np.flatnonzero(coef)
         if 2 * support.size > self.n_samples:
-            # Reads one triangle only, which takes half the time.
-            scores = dsymv(1.0, self.gram.T, coef, lower=1)
+            scores = multiply_symmetric(self.gram, coef)
             scores -= float(self.means @ coef)
             scores -= float(coef.sum()) * self.means
             return Vector(coef, scores)
