@@ -330,7 +330,7 @@ class Inner:
 
         With the new multiplier the dual point at the same w overshoots by as much as it has moved,
         and many samples seem to come and go. With a kernel matrix the first step goes by the
-        partition at hand: 450 fits of 300 samples took 4 % fewer steps from a cold start, 6 %
+        partition at hand: 225 fits of 300 samples took 4 % fewer steps from a cold start, 6 %
         from a known solution. Linear models with more samples than features took more.
         """
         if self.task.operator.is_gram and not self.task.loss.is_curved:
