@@ -143,7 +143,7 @@ class GramOperator(KernelOperator):
         super().__init__(_Matrix(self.gram), centred=centred)
 
     def vector(self, coef: FloatArray) -> Vector:
-        support = np.flatnonzero(coef)
+        (support,) = coef.nonzero()
         if 2 * support.size > self.n_samples:
             scores = multiply_symmetric(self.gram, coef)
             scores -= float(self.means @ coef)

@@ -84,8 +84,6 @@ class Rescue:
         self._best_gaps = [np.inf]
         self._limit = np.inf
         self._latest = task.tuning.rescue_steps
-        if problem.features is not None:
-            self._latest *= task.tuning.patience_with_rows
         operator, n_samples = task.operator, problem.n_samples
         self._width = operator.n_columns
         if problem.loss != "hinge" or n_samples * _FIRST_LEVELS > _MAX_PAIRS:

@@ -77,10 +77,9 @@ class Tuning:
     # would be too coarse to prove it,
     more_patience: float = 4.0
     nearly_done: float = 30.0
-    # or after so many steps, twice as many near the end, so many times as many from rows (33 slow
-    # fits from kernel values: 15.8 s with 80, 10.9 s with 120, 13.2 s with 250).
-    rescue_steps: int = 120
-    patience_with_rows: int = 2
+    # or after so many steps, twice as many near the end. (120 would save a tenth on 22 slow fits,
+    # and take ten times as long on narrow kernels, whose steps cost next to nothing.)
+    rescue_steps: int = 250
 
     # -- certificates -------------------------------------------------------------------------
     # The exact intercept is searched for once the gap without it is so many times the tolerance:
