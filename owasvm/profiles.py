@@ -184,7 +184,9 @@ def profile_below(share: Share, mass: FloatArray) -> tuple[Profile, Profile]:
     # What the sums, and those of masses, can be off by.
     roundings = accumulated(4 * mass.size + 4 * width.size + 256)
     sums *= 1.0 - roundings
-    sums -= roundings * total * (near.edges / near.edges[-1])
+    # The arc sine of 1 has no slope: what a mass is off by may count many times.
+    slopes = np.concatenate(([0.0], near.density[::-1], [0.0]))
+    sums -= roundings * edges * np.maximum(np.maximum(slopes[:-1], slopes[1:]), 1.0)
     if bends is None:
         sums[1:] -= roundings * total
     if listed is None and bends is not None:

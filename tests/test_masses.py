@@ -6,7 +6,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -76,6 +76,7 @@ def tail_at(costs, mass):
 @pytest.mark.parametrize("number", range(len(SHAPES)))
 @settings(max_examples=15, deadline=None)
 @given(seed=seeds, n_samples=st.integers(1, 40))
+@example(seed=4, n_samples=6)
 def test_profile_is_nowhere_above(number, seed, n_samples):
     rng = np.random.default_rng(seed)
     costs = RankCosts(n_samples, *SHAPES[number], 2.0, draw_mass(rng, n_samples))
