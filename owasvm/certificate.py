@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from owasvm.grouping import assign_costs
 from owasvm.intercept import best_intercept, middle_of_flat
-from owasvm.losses import RankedLoss
+from owasvm.losses import RankedLoss, find_slack
 from owasvm.preparation import TrainingSet
 from owasvm.problem import OWAProblem
 from owasvm.rounding import UNIT, accumulated, sum_with_error
@@ -554,9 +554,7 @@ class _Judging:
 
     def slack_of(self, found: Evaluation, intercept: float) -> FloatArray:
         """``1 - y f``: computed whenever it is asked for, and not kept."""
-        slack = found.scores + intercept
-        slack *= self.y
-        return np.subtract(1.0, slack, out=slack)
+        return find_slack(found.scores, self.y, intercept)
 
     def _choose_nothing(self, coef: FloatArray) -> _Choice:
         """w = 0 with the best intercept.

@@ -6,7 +6,7 @@ A ranked loss is a class that takes costs (:mod:`owasvm.costs`) and has the meth
 
 from owasvm.costs import Costs
 from owasvm.grouping import GroupedCosts
-from owasvm.losses.base import ProximalLoss, ProxPoint, RankedLoss
+from owasvm.losses.base import ProximalLoss, ProxPoint, RankedLoss, find_slack
 from owasvm.losses.grouped import GroupedLoss, GroupedRankedLoss
 from owasvm.losses.hinge import OffsetHinge, RankedHinge
 from owasvm.losses.squared_hinge import RankedSquaredHinge
@@ -21,6 +21,7 @@ __all__ = [
     "RankedHinge",
     "RankedLoss",
     "RankedSquaredHinge",
+    "find_slack",
     "make_loss",
 ]
 

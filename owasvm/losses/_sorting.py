@@ -278,14 +278,7 @@ def _pool_and_clip(
     dual: FloatArray,
     block: Labels,
 ) -> int:
-    """Writes `dual` and `block`, and `x` at the positive samples.
-
-    Their ``losses`` and ``masses`` are set. On samples that are not positive, or no numbers, the
-    loss does not act.
-    """
-    for i in range(block.size):
-        dual[i] = 0.0
-        block[i] = INACTIVE
+    """Writes `x`, `dual`, `block` at the positive samples; ``losses`` and ``masses`` are set."""
     keys = workspace.keys
     masses = pooling.masses
     losses = pooling.losses
@@ -322,6 +315,18 @@ def _pool_and_clip(
         block_mass = pooling.block_masses[pooled]
         _spread_pooled_dual(workspace, pooling, start, stop, block_mass, dual)
     return n_tied_blocks
+
+
+def keep_inactive(v: FloatArray, x: FloatArray, dual: FloatArray, block: Labels) -> None:
+    """Writes `x`, unless it is empty, `dual` and `block` as if no entry of `v` were positive.
+
+    The loss does not act on such entries, nor on those that are no numbers. The others are
+    overwritten next.
+    """
+    if x.size > 0:
+        x[:] = v
+    dual.fill(0.0)
+    block.fill(INACTIVE)
 
 
 def prox_blocks(
@@ -372,8 +377,7 @@ def prox_blocks(
     n_tied_blocks : int
         The largest number in `block`, or 0.
     """
-    if x.size > 0:
-        x[:] = v
+    keep_inactive(v, x, dual, block)
     n_positive = sort_positive(v, workspace)
     return _pool_and_clip_equal(n_positive, penalty, weights, workspace, x, dual, block, shrink)
 
@@ -390,9 +394,6 @@ def _pool_and_clip_equal(
     shrink: FloatArray,
 ) -> int:
     """:func:`_pool_and_clip` where all masses are 1: losses are read where they stand."""
-    for i in range(block.size):
-        dual[i] = 0.0
-        block[i] = INACTIVE
     keys, order = workspace.keys, workspace.order
     levels, starts = workspace.levels, workspace.starts
     step = 1.0 / penalty
@@ -493,5 +494,5 @@ def prox_blocks_weighted(
     """
     np.multiply(totals[:n_positive], step, out=pooling.losses[:n_positive])
     np.take(sample_weight, workspace.order[:n_positive], out=pooling.masses[:n_positive])
-    x[:] = v
+    keep_inactive(v, x, dual, block)
     return _pool_and_clip(n_positive, workspace, pooling, x, dual, block)

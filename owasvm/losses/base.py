@@ -21,7 +21,14 @@ from owasvm.costs import Costs
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["ProxPoint", "ProximalLoss", "RankedLoss"]
+__all__ = ["ProxPoint", "ProximalLoss", "RankedLoss", "find_slack"]
+
+
+def find_slack(scores: FloatArray, y: FloatArray, intercept: float) -> FloatArray:
+    """``u = 1 - y (scores + intercept)``, with no other array beside it."""
+    slack = scores + intercept
+    slack *= y
+    return np.subtract(1.0, slack, out=slack)
 
 
 class ProxPoint:

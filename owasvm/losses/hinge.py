@@ -25,13 +25,13 @@ from owasvm.losses._sorting import (
     sort_beside,
     sort_positive,
 )
-from owasvm.losses.base import ProxPoint
+from owasvm.losses.base import ProxPoint, find_slack
 from owasvm.rounding import accumulated
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["OffsetHinge", "RankedHinge", "Workspace", "look_on_both_sides", "sort_beside"]
+__all__ = ["OffsetHinge", "RankedHinge", "look_on_both_sides", "sort_beside"]
 
 
 @njit(cache=True)
@@ -75,9 +75,7 @@ def look_on_both_sides(
     `charge` takes samples and their deviations, the largest first, and returns what they pay per
     unit.
     """
-    slack = scores + intercept
-    slack *= y
-    np.subtract(1.0, slack, out=slack)
+    slack = find_slack(scores, y, intercept)
 
     def look_aside(side: float) -> tuple[float, float, bool]:
         size = sort_beside(slack, y, side, resolution, workspace)
@@ -116,9 +114,12 @@ class RankedHinge:
         return make_pooling(self._costs.n_samples)
 
     @property
-    def arrays(self) -> tuple[FloatArray, Workspace] | None:
-        """What :func:`prox_blocks` takes; None with sample weights."""
-        return None if self.mass is not None else (self._ascending, self._workspace)
+    def room(self) -> FloatArray | None:
+        """Where the argument of :meth:`prox` may lie, which overwrites it then.
+
+        None with sample weights. Without them an empty prox may be asked for, too.
+        """
+        return None if self.mass is not None else self._workspace.levels
 
     def value(self, slack: FloatArray) -> float:
         n_positive = sort_positive(slack, self._workspace)

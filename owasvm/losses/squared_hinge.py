@@ -29,6 +29,7 @@ from owasvm.losses._sorting import (
     SINGLE,
     Pooling,
     Workspace,
+    keep_inactive,
     make_pooling,
     make_workspace,
     pool_adjacent,
@@ -47,7 +48,6 @@ __all__ = ["RankedSquaredHinge"]
 
 @njit(cache=True)
 def _prox_squared(
-    v: FloatArray,
     mass: FloatArray,
     totals: FloatArray,
     penalty: float,
@@ -59,15 +59,10 @@ def _prox_squared(
     workspace: Workspace,
     pooling: Pooling,
 ) -> int:
-    """Overwrites the arrays from `x` on; returns the number of blocks.
+    """Overwrites the arrays from `x` on at positive entries; returns the number of blocks.
 
-    ``workspace`` holds the sorted positive entries of `v`, `totals` their costs.
+    ``workspace`` holds these entries, sorted, `totals` their costs.
     """
-    for i in range(v.size):
-        if not v[i] > 0.0:
-            x[i] = v[i]
-            dual[i] = 0.0
-            block[i] = INACTIVE
     keys, order, levels = workspace.keys, workspace.order, workspace.levels
     for k in range(n_positive):
         own = penalty * mass[order[k]]
@@ -152,8 +147,8 @@ class RankedSquaredHinge:
     def prox(self, v: FloatArray, penalty: float, out: ProxPoint) -> None:
         n_positive = sort_positive(v, self._workspace)
         totals = self._costs.largest_first(self._workspace.order[:n_positive])
+        keep_inactive(v, out.prox, out.dual, out.block)
         out.n_blocks = _prox_squared(
-            v,
             self._masses,
             totals,
             penalty,

@@ -255,15 +255,16 @@ class Inner:
         mass = task.loss.mass
         self._mass = NO_MASS if mass is None else mass
         loss = task.loss
-        self._hinge = loss.arrays if isinstance(loss, RankedHinge) else None
+        room = loss.room if isinstance(loss, RankedHinge) else None
+        self._keeps_slack = room is None
         # The prox that was taken last belongs to whatever is looked at next. Blocks are read
         # before the next trial.
-        if self._hinge is None:
+        if room is None:
             self._v = np.empty(n_samples)
         else:
             # Nobody asks for the prox, and v is read before the sort needs room.
             self.point.prox = _NOTHING
-            self._v = self._hinge[1].levels
+            self._v = room
         self._trial.prox = self.point.prox
         self._trial.block = self.point.block
         self._trial.shrink = self.point.shrink
@@ -282,7 +283,7 @@ class Inner:
 
     def _find_slack(self, iterate: Iterate) -> None:
         """Where `v` has taken their place: slacks at the iterate."""
-        if self._hinge is None:
+        if self._keeps_slack:
             return
         if self.slack.size == 0:
             self.slack = np.empty(self.task.y.size)
@@ -295,7 +296,7 @@ class Inner:
         size = self.task.y.size
         if self._trial.dual.size < size:
             self._trial.dual = np.empty(size)
-        if self._hinge is None and self.slack.size < size:
+        if self._keeps_slack and self.slack.size < size:
             self.slack = np.empty(size)
 
     def look(self, iterate: Iterate, *, foresees: bool) -> tuple[float, float, float]:
@@ -378,7 +379,7 @@ class Inner:
             step,
             self._density,
             1.0 / iterate.penalty,
-            self.slack if self._hinge is None else self._v,
+            self.slack if self._keeps_slack else self._v,
             self._v,
         )
         task.loss.prox(self._v, iterate.penalty, self._trial)

@@ -40,7 +40,7 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     y, mass = task.y, task.loss.mass
     density = guess if mass is None else guess / mass
     point = ProxPoint(y.size)
-    if isinstance(task.loss, RankedHinge) and task.loss.arrays is not None:
+    if isinstance(task.loss, RankedHinge) and task.loss.room is not None:
         # Nobody asks for the prox.
         point.prox = np.empty(0)
     left_out = guess <= 0.0 if task.linear is None else np.zeros(y.size, dtype=bool)
