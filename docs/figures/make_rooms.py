@@ -31,7 +31,7 @@ ROOMS = [
     (["loss"], 700, 360, 200, DATA, "", "the hinge, for users"),
     (["certificate"], 330, 445, 300, JUDGE, "8", "judge: objective, bound, gap"),
     (["progress"], 810, 445, 130, FACE, "", "lines, records"),
-    (["preparation", "distinct"], 40, 530, 200, STATEMENT, "2", "X, y, sample_weight"),
+    (["preparation", "distinct"], 12, 530, 236, STATEMENT, "2", "X, y, sample_weight"),
     (["problem"], 260, 530, 200, STATEMENT, "5", "stated once, checked"),
     (["intercept"], 480, 530, 180, STATEMENT, "", "the best b"),
     (["solution"], 800, 615, 150, STATEMENT, "", "what comes out"),
