@@ -23,7 +23,7 @@ counted. Times are those of the processor, which other processes disturb less th
     python benchmarks/linear_speed.py [--parts dense,memory,sparse,tfidf,growth] [--samples N]
 """
 
-from common import FloatArray, machine
+from common import FloatArray, best_time, machine
 
 import argparse
 import resource
@@ -91,16 +91,9 @@ def draw_topics(difference: float) -> tuple[Any, FloatArray]:
     return TfidfTransformer(sublinear_tf=True).fit_transform(sp.csr_matrix(np.array(counts))), y
 
 
-def cpu_time(function: Callable[[], Any], repeats: int = 3) -> float:
+def cpu_time(function: Callable[[], Any]) -> float:
     """Least seconds of the processor in a few calls, one if they take long."""
-    least = np.inf
-    for _ in range(repeats):
-        begun = time.process_time()
-        function()
-        least = min(least, time.process_time() - begun)
-        if least > 1.0:
-            break
-    return least
+    return best_time(function, clock=time.process_time)[0]
 
 
 def time_rival(X: Any, y: FloatArray, C: float) -> tuple[float, str]:

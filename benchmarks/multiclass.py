@@ -6,7 +6,7 @@ quantifier, alpha 0.6, pixels divided by 16 and standardised; processor time, on
     python benchmarks/multiclass.py [n_repeats]
 """
 
-from common import machine
+from common import best_time, machine
 
 import sys
 import time
@@ -22,12 +22,7 @@ from owasvm import OWASVC
 
 def measure(classifier: Any, X: Any, y: Any, n_repeats: int) -> float:
     """Least processor time of some fits."""
-    times = []
-    for _ in range(n_repeats):
-        begun = time.process_time()
-        classifier.fit(X, y)
-        times.append(time.process_time() - begun)
-    return min(times)
+    return best_time(lambda: classifier.fit(X, y), n_repeats, time.process_time)[0]
 
 
 def main(n_repeats: int) -> None:

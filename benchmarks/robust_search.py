@@ -22,6 +22,7 @@ from __future__ import annotations
 from common import (
     add_result_options,
     append_record,
+    best_time,
     load,
     machine,
     markdown_table,
@@ -162,24 +163,14 @@ def search_with_svc(K: FloatArray, y: FloatArray, C: float, n_starts: int, seed:
     return best
 
 
-def timed(model: OWASVC, X: FloatArray, y: FloatArray, repeats: int = 1) -> tuple[float, OWASVC]:
-    """Processor time of a fit, the shortest of a few."""
-    times = []
-    for _ in range(repeats):
-        begun = time.process_time()
-        model.fit(X, y)
-        times.append(time.process_time() - begun)
-    return min(times), model
-
-
 def measure(name: str, X: FloatArray, y: FloatArray, C: float, tree: bool) -> dict[str, Any]:
     kernel = {"C": C, "gamma": 1.0 / X.shape[1]}
-    fit_time, _ = timed(OWASVC(**kernel), X, y, repeats=5)
+    fit_time, _ = best_time(lambda: OWASVC(**kernel).fit(X, y), 5, time.process_time)
     trimmed = kernel | {"weights": "trimmed", "alpha": ALPHA}
-    seconds, found = timed(OWASVC(**trimmed), X, y)
+    seconds, found = best_time(lambda: OWASVC(**trimmed).fit(X, y), 1, time.process_time)
     record = {"name": name, "n_samples": y.size, "C": C, "objective": found.objective_}
     record |= {"status": found.status_, "seconds": seconds, "fit_seconds": fit_time}
-    _, one = timed(OWASVC(solver="dca", solver_options={"n_init": 1}, **trimmed), X, y)
+    one = OWASVC(solver="dca", solver_options={"n_init": 1}, **trimmed).fit(X, y)
     record["one_descent"] = one.objective_
     if tree:
         record["tree"] = OWASVC(solver="branch-and-bound", **trimmed).fit(X, y).objective_
