@@ -46,6 +46,8 @@ _WORTH_INFEASIBLE = 1e-7
 _NOISE = 1e-12
 # What an objective can be off by and still be charged to no bound of 0.
 _IMMATERIAL = 1e-10
+# Deviations that are no more than the last digits of a solver.
+_ON_MARGIN = 1e-6
 # A dual point may exceed what it may sum to by this share, and be as unbalanced. The bound pays.
 _NEARLY = 1e-12
 # Rounding of the costs themselves: quantifier, normalisation, C.
@@ -268,7 +270,8 @@ def objective_of_slack(problem: OWAProblem, squared_norm: float, slack: FloatArr
 
 
 def _add_up(loss: RankedLoss, squared_norm: float, slack: FloatArray) -> float:
-    if not np.isfinite(squared_norm + slack.sum(where=slack > 0.0)):
+    # What is not a number is no slack that is met.
+    if not np.isfinite(squared_norm + slack.sum(where=~(slack <= 0.0))):
         # A classifier that overflows is as bad as any.
         return np.inf
     return 0.5 * squared_norm + loss.value(slack)
@@ -372,9 +375,13 @@ def judge(
     judging = _Judging(problem, loss)
     request = (dual, intercept, weight, coef, intercept_within, final)
     found = judging.judge(*request, careful=False)
-    if tol is None or problem.samples.keeps_weight or not found.is_limited(tol):
+    if tol is None:
         return found
-    return judging.judge(*request, careful=True)
+    if not problem.samples.keeps_weight and found.is_limited(tol):
+        found = judging.judge(*request, careful=True)
+    if problem.costs.convex and not found.worst_gap <= tol:
+        return judging.stretch(found)
+    return found
 
 
 def judge_general(
@@ -505,6 +512,29 @@ class _Judging:
                 chosen = other
         return chosen, bound
 
+    def stretch(self, found: Certificate) -> Certificate:
+        """The classifier grown until samples that are on the margin but for rounding are past it.
+
+        With a large C the last digits of their slacks cost more than |w|^2, or may do so. Past
+        the margin they certainly cost nothing. The bound stays that of the point as it was.
+        """
+        shortest = 1.0 - float(found.deviations.max(initial=0.0))
+        if not shortest >= 1.0 - _ON_MARGIN or found.is_worse_than_nothing:
+            return found
+        past = 2.0 * float(self._slack_error(self._grow(found, 1.0)).max())
+        grown = self._grow(found, (1.0 + past) / shortest)
+        other = self._certify(grown, (found.floor, 0.0), final=False)
+        return other if other.worst_gap < found.worst_gap else found
+
+    def _grow(self, found: Certificate, factor: float) -> _Choice:
+        """A classifier times a factor."""
+        coef = factor * found.dual
+        if found.weight is None:
+            at = self.samples.evaluate(self.y * coef, careful=True)
+        else:
+            at = self.samples.evaluate_weight(factor * found.weight)
+        return self.choose(at, coef, factor * found.intercept)
+
     def _is_nearly_feasible(self, dual: FloatArray) -> bool:
         """Whether a point is as good as feasible: what it lacks is charged to its bound."""
         total = float(dual.sum())
@@ -590,15 +620,21 @@ class _Judging:
 
     def _objective_error(self, chosen: _Choice) -> float:
         """How far off rounding can have left the objective of a classifier as it is stored."""
+        found = chosen.found
+        error = self._slack_error(chosen)
+        value = abs(chosen.value - 0.5 * found.squared_norm)
+        slack = self.slack_of(found, chosen.intercept)
+        return 0.5 * found.norm_error + self.loss.rounding(slack, error, value)
+
+    def _slack_error(self, chosen: _Choice) -> FloatArray:
+        """How far off rounding can have left the slacks of a classifier as it is stored."""
         found, intercept = chosen.found, chosen.intercept
         error = found.score_error
         for first in range(0, error.size, _PART):
             part = slice(first, first + _PART)
             error[part] += 3.0 * UNIT * (np.abs(found.scores[part]) + 1.0 + abs(intercept))
         error += self.samples.intercept_error(self.y * chosen.coef, intercept)
-        value = abs(chosen.value - 0.5 * found.squared_norm)
-        slack = self.slack_of(found, intercept)
-        return 0.5 * found.norm_error + self.loss.rounding(slack, error, value)
+        return error
 
     def _is_worse_than_nothing(self, chosen: _Choice, objective_error: float) -> bool:
         """Whether w = 0 is the better choice.
@@ -734,12 +770,12 @@ def certificate(
     w = None if coef is None else np.array(coef, dtype=np.float64).ravel()
     if w is None:
         w = samples.weight_as_given(signed)
-    found = samples.evaluate(signed) if w is None else samples.evaluate_weight(w)
+    found = samples.evaluate(signed, careful=True) if w is None else samples.evaluate_weight(w)
     b = samples.intercept_as_moved(signed, w, float(intercept))
     judging = _Judging(problem)
     chosen = judging.choose(found, coefficients, b)
     feasible = judging.make_feasible(coefficients, judging.slack_of(found, b))
-    bound = judging.bound_of(feasible, samples.evaluate(signs * feasible))
+    bound = judging.bound_of(feasible, samples.evaluate(signs * feasible, careful=True))
     return replace(
         judging.certificate_of(chosen, bound), dual=feasible, intercept=float(intercept)
     )

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm.profiles import Profile, charge_by_profile, profile_below, rising_part
-from owasvm.weights import Quantifier, is_convex, owa_weights, share_function, weights_in_order
+from owasvm.weights import (
+    Quantifier,
+    is_convex,
+    is_family,
+    owa_weights,
+    share_function,
+    weigh_in_order,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -32,6 +39,9 @@ __all__ = [
 # Fine enough to see where a share function bends, when sample weights are not whole numbers.
 _CONVEXITY_GRID = 4096
 _MAX_COPIES = 10**6
+# What costs may sum to: coefficients are as large, and squared. Smaller costs lose digits.
+_LARGEST_TOTAL = 1e150
+_LEAST_TOTAL = 1e-300
 _NO_RANKS = (
     "With sample weights there is not one cost per rank: what a sample pays depends on "
     "how much weight is ranked above it."
@@ -194,22 +204,32 @@ class WeightedCosts:
         mass = float(self.sample_weight.sum())
         self._share = share_function(weights, alpha, total=mass)
         self.total = C * mass
-        self.convex = is_convex(owa_weights(_n_slices(self.sample_weight), weights, alpha))
+        slices = owa_weights(_n_slices(self.sample_weight), weights, alpha)
+        self.convex = is_convex(slices)
+        self._copies: Profile | None = None
+        if slices.size == mass and np.all(self.sample_weight == np.rint(self.sample_weight)):
+            # Rounding can leave falls of one unit in the last place.
+            by_copy = np.maximum.accumulate(slices) if self.convex else slices
+            self._copies = Profile(C * by_copy, np.arange(slices.size + 1.0))
 
     def by_rank(self) -> FloatArray:
         raise ValueError(_NO_RANKS)
 
     def in_order(self, order: IntArray) -> FloatArray:
-        return self.C * weights_in_order(self._share, self.sample_weight[order])
+        if self._copies is not None:
+            return self.largest_first(order[::-1])[::-1]
+        return self.C * weigh_in_order(self._share, self.sample_weight[order])
 
     def largest_first(self, order: IntArray) -> FloatArray:
         mass = self.sample_weight
         counted = mass[order]
+        if self._copies is not None:
+            return charge_by_profile(self._copies, counted)
         rest = mass.sum() - counted.sum()
         if rest > 1e-12 * mass.sum():
-            costs = weights_in_order(self._share, np.append(counted, rest)[::-1])[::-1][:-1]
+            costs = weigh_in_order(self._share, np.append(counted, rest)[::-1])[::-1][:-1]
         else:
-            costs = weights_in_order(self._share, counted[::-1])[::-1]
+            costs = weigh_in_order(self._share, counted[::-1])[::-1]
         return self.C * np.ascontiguousarray(costs)
 
     def largest_sum(self, number: int) -> float:
@@ -394,7 +414,7 @@ def RankCosts(
             f"sample_weight must hold {n_samples} positive finite numbers; drop the samples "
             "of weight zero first."
         )
-    if not (isinstance(weights, str) or callable(weights)):
+    if not is_family(weights):
         raise ValueError(
             "sample_weight cannot be combined with weights given as an array: an array fixes "
             "the number of ranks, while a sample weight stands for copies, which change it. "
@@ -426,8 +446,11 @@ def _check_factor(C: float) -> None:
 
 def _check_total(C: float, weight: float) -> None:
     """Weights have mean 1, so that C times the weight of all samples is what costs sum to."""
-    if not np.isfinite(float(C) * weight):
-        raise ValueError(f"C={C!r} times the weights overflows; take a smaller C.")
+    total = float(C) * weight
+    if not total <= _LARGEST_TOTAL:
+        raise ValueError(f"C={C!r} times the weights overflows when squared; take a smaller C.")
+    if total < _LEAST_TOTAL:
+        raise ValueError(f"C={C!r} times the weights underflows; take a larger C.")
 
 
 def prefix_excess(dual: FloatArray, costs: FloatArray) -> float:

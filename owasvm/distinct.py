@@ -1,4 +1,4 @@
-"""Samples without copies, in an order that depends on their values alone."""
+"""Samples without copies, for searches in an order that depends on their values alone."""
 
 from __future__ import annotations
 
@@ -22,15 +22,20 @@ __all__ = ["DistinctSet"]
 
 # Numbers that are hashed at a time: half a megabyte, which a processor has at hand.
 _BLOCK_ENTRIES = 2**16
+# Of as many samples as there are, distinct ones that are worth it: sample weights take time, too.
+_WORTH_MERGING = 0.8
+# Columns of a Gram matrix that tell most samples apart.
+_FEW_COLUMNS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctSet:
-    """Samples without copies, in an order that depends on their values alone.
+    """Samples without copies.
 
     Where a search for a local solution ends depends on the order of the samples, and on which of
     them tie. The same samples in another order, written as copies or as weights, have the same
-    distinct set to the last digit, and hence the same end.
+    distinct set by :meth:`of`, to the last digit, and hence the same end. For weights that never
+    fall :meth:`without_copies` saves time.
 
     Parameters
     ----------
@@ -42,12 +47,17 @@ class DistinctSet:
         Which of the distinct samples each sample is.
     share : ndarray of shape (n_samples,) or None
         Share of a sample in the weight of its copies.
+    divides : bool, default=False
+        Whether the coefficient of a distinct sample is divided among its copies, so that the
+        dual point is one of the problem with all of them; else the first copy has it, and no
+        digit is lost.
     """
 
     training: TrainingSet
     first: IntArray | None = None
     place: IntArray | None = None
     share: FloatArray | None = None
+    divides: bool = False
 
     @classmethod
     def of(cls, training: TrainingSet, *, pairwise: bool, merge: bool = True) -> DistinctSet:
@@ -67,21 +77,46 @@ class DistinctSet:
         order = np.lexsort((kinds, hashes))
         is_copy = np.zeros(order.size, dtype=bool)
         if merge:
-            ahead, behind = order[:-1], order[1:]
-            near = (hashes[ahead] == hashes[behind]) & (kinds[ahead] == kinds[behind])
-            near[near] = _are_equal(X, ahead[near], behind[near])
-            is_copy[1:] = near
-        first, place = order[~is_copy], np.empty_like(order)
-        place[order] = np.cumsum(~is_copy) - 1
-        mass = _add_up(training.mass, place, first.size)
+            is_copy = _find_copies(X, kinds, hashes, order)
+        first, place = _place_copies(order, is_copy)
         if pairwise:
+            mass = _add_up(training.mass, place, first.size)
             keys = _hash_relations(X[np.ix_(first, first)], kinds[first], mass)
-            again = np.argsort(keys, kind="stable")
-            first, mass = first[again], mass[again]
-            place = np.argsort(again)[place]
+            first, place = _reorder(first, place, np.argsort(keys, kind="stable"))
+        return cls._gather(training, first, place, pairwise=pairwise)
+
+    @classmethod
+    def without_copies(cls, training: TrainingSet, *, pairwise: bool) -> DistinctSet:
+        """The distinct samples as they stood; all of them where few are copies.
+
+        For weights that never fall. Copies deviate alike, and the solution that divides a
+        coefficient among them is one of the problem with all copies. Fewer samples take less
+        time.
+        """
+        X, kinds, n_samples = training.X, training.kinds, training.n_samples
+        most = _WORTH_MERGING * n_samples
+        # There are no fewer distinct samples than values in a column.
+        if not is_sparse(X) and np.unique(X[:, 0]).size > most:
+            return cls(training)
+        hashes = _hash_rows(X[:, :_FEW_COLUMNS] if pairwise else X)
+        order = np.lexsort((kinds, hashes))
+        is_copy = _find_copies(X, kinds, hashes, order)
+        if n_samples - np.count_nonzero(is_copy) > most:
+            return cls(training)
+        first, place = _place_copies(order, is_copy)
+        first, place = _reorder(first, place, np.argsort(first))
+        merged = cls._gather(training, first, place, pairwise=pairwise)
+        return replace(merged, divides=True)
+
+    @classmethod
+    def _gather(
+        cls, training: TrainingSet, first: IntArray, place: IntArray, *, pairwise: bool
+    ) -> DistinctSet:
+        """The distinct samples, the first copies of which stand at `first`."""
+        mass = _add_up(training.mass, place, first.size)
         distinct = replace(
             training,
-            X=X[np.ix_(first, first)] if pairwise else X[first],
+            X=training.X[np.ix_(first, first)] if pairwise else training.X[first],
             kept=training.rows[first],
             codes=training.codes[first],
             mass=None if np.all(mass == 1.0) else mass,
@@ -100,11 +135,24 @@ class DistinctSet:
         return values if self.share is None else values[self.place] * self.share
 
     def assign(self, values: FloatArray) -> FloatArray:
-        """The same, all of it given to the first copy, so that no digit is lost."""
-        if self.first is None or self.place is None:
+        """Coefficients of distinct samples as those of all.
+
+        Those of copies sum to what was given, without rounding: an intercept for kernel values of
+        1e14 notices a sum of coefficients that is off by 1e-16.
+        """
+        if self.first is None or self.place is None or self.share is None:
             return values
         assigned = np.zeros(self.place.size)
-        assigned[self.first] = values
+        if not self.divides:
+            assigned[self.first] = values
+            return assigned
+        # Multiples of the last digit: they add up without rounding.
+        digit = np.spacing(np.abs(values))[self.place]
+        assigned = np.trunc(self.divide(values) / digit) * digit
+        by_share = np.argsort(self.share, kind="stable")
+        heaviest = np.empty_like(self.first)
+        heaviest[self.place[by_share]] = by_share
+        assigned[heaviest] += values - self.collect(assigned)
         return assigned
 
     def collect(self, values: FloatArray) -> FloatArray:
@@ -122,13 +170,48 @@ class DistinctSet:
             solution,
             dual=self.assign(solution.dual),
             deviations=None if deviations is None else self.spread(deviations),
+            # Notes on distinct samples are of no use for others.
+            details={
+                name: note
+                for name, note in solution.details.items()
+                if not isinstance(note, np.ndarray)
+            },
         )
 
     def as_distinct(self, solution: Solution) -> Solution:
         """The other way round: a solution to start from."""
         if self.place is None:
             return solution
-        return replace(solution, dual=self.collect(solution.dual), deviations=None)
+        deviations = solution.deviations
+        return replace(
+            solution,
+            dual=self.collect(solution.dual),
+            deviations=None if deviations is None else deviations[self.first],
+        )
+
+
+def _find_copies(
+    X: Any, kinds: NDArray[Any], hashes: BitArray, order: IntArray
+) -> NDArray[np.bool_]:
+    """Whether samples, put in order by their hashes, are copies of those before them."""
+    is_copy = np.zeros(order.size, dtype=bool)
+    ahead, behind = order[:-1], order[1:]
+    near = (hashes[ahead] == hashes[behind]) & (kinds[ahead] == kinds[behind])
+    near[near] = _are_equal(X, ahead[near], behind[near])
+    is_copy[1:] = near
+    return is_copy
+
+
+def _place_copies(order: IntArray, is_copy: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Where the distinct samples stood first, and which of them every sample is."""
+    place = np.empty_like(order)
+    place[order] = np.cumsum(~is_copy) - 1
+    return order[~is_copy], place
+
+
+def _reorder(first: IntArray, place: IntArray, order: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct samples in another order."""
+    return first[order], np.argsort(order)[place]
 
 
 def _sum_by(place: IntArray, values: FloatArray, n_distinct: int) -> FloatArray:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from owasvm.costs import Costs, RankCosts
 from owasvm.profiles import Profile
-from owasvm.weights import Quantifier
+from owasvm.weights import Quantifier, is_family
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -28,6 +28,7 @@ __all__ = [
     "charge_by_rank",
     "find_ignored",
     "parts_of",
+    "refuse_two_rankings",
 ]
 
 #: What deviations can be ranked among.
@@ -112,6 +113,16 @@ class GroupedCosts:
         return paid, got
 
 
+def refuse_two_rankings(ranks: str, groups: object, name: str = "groups") -> None:
+    """Refuse groups beside classes; `name` is how the caller calls the groups."""
+    if ranks == "class" and groups is not None:
+        raise ValueError(
+            f"ranks='class' and {name} both say among whom deviations are ranked. Use ranks='all' "
+            f"with {name}; for the classes within every group give each pair of group and class a "
+            "label of its own."
+        )
+
+
 def assign_costs(
     y: FloatArray,
     weights: str | Quantifier | ArrayLike = "basic",
@@ -156,13 +167,8 @@ def assign_costs(
         raise ValueError(f"ranks must be one of {', '.join(map(repr, RANKS))}; got {ranks!r}.")
     if ranks == "all" and groups is None:
         return RankCosts(y.size, weights, alpha, C, sample_weight)
-    if ranks == "class" and groups is not None:
-        raise ValueError(
-            "ranks='class' and groups both say among whom deviations are ranked. Use ranks='all' "
-            "with groups; for the classes within every group give each pair of group and class a "
-            "label of its own."
-        )
-    if not (isinstance(weights, str) or callable(weights)):
+    refuse_two_rankings(ranks, groups)
+    if not is_family(weights):
         apart, instead = (
             ("groups", "no groups") if ranks == "all" else (f"{ranks=}", "ranks='all'")
         )

@@ -51,6 +51,7 @@ KERNELS: tuple[str, ...] = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 _EPS = float(np.finfo(np.float64).eps)
 _LARGEST_VARIANCE = 1e300
+_LEAST_VARIANCE = 1e-305
 _LARGEST_TOTAL = 1e280
 _BLOCK_ENTRIES = 2**23  # kernel values held at a time: 64 MiB
 _DISTANCE_TILE = 64
@@ -130,11 +131,14 @@ def resolve_gamma(
     with np.errstate(over="ignore", invalid="ignore"):
         variance = _variance(X, sample_weight)
     largest = float(abs(X).max())
-    if not variance < _LARGEST_VARIANCE:
+    overflows = not variance < _LARGEST_VARIANCE
+    underflows = variance < _LEAST_VARIANCE and float(X.max() - X.min()) > 64.0 * _EPS * largest
+    if overflows or underflows:
         raise ValueError(
             f"gamma='scale' is 1 / (n_features * variance of X), and with entries up to "
-            f"{largest:.3g} the variance overflows. Scale the features, for example with "
-            "sklearn.preprocessing.StandardScaler, or give gamma as a number."
+            f"{largest:.3g} the variance {'overflows' if overflows else 'underflows'}. Scale the "
+            "features, for example with sklearn.preprocessing.StandardScaler, or give gamma as a "
+            "number."
         )
     if np.sqrt(variance) <= 64.0 * _EPS * largest:
         return 1.0
@@ -354,6 +358,9 @@ class Kernel:
             return _check_values(self.function(X, others), (X.shape[0], others.shape[0]))
         if self.function == "rbf":
             return _gaussian(X, X if Z is None else Z, self.gamma)[0]
+        if Z is not None and Z.shape[0] == 0:
+            # Which scikit-learn refuses.
+            return np.empty((X.shape[0], 0))
         with np.errstate(over="ignore", invalid="ignore"):
             values = pairwise_kernels(
                 X,

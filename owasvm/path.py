@@ -18,7 +18,7 @@ from owasvm.problem import OWAProblem
 from owasvm.samples import CACHE_SIZE, prepare
 from owasvm.solution import Solution
 from owasvm.solvers import Callback, solve
-from owasvm.weights import Quantifier
+from owasvm.weights import Quantifier, is_family
 
 FloatArray = NDArray[np.float64]
 
@@ -99,6 +99,7 @@ def fit_path(
     loss: str = "hinge",
     ranks: str = "all",
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     time_limit: float | None = None,
@@ -128,6 +129,8 @@ def fit_path(
         As in :class:`owasvm.OWASVC`.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         Positive weights; a whole number equals that many copies.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Labels of groups within which deviations are ranked, see :meth:`owasvm.OWASVC.fit`.
     tol, max_iter, time_limit, callback
         For each problem, as in :func:`owasvm.solvers.solve`.
 
@@ -150,17 +153,21 @@ def fit_path(
     shapes: list[float | None] = [None]
     if alphas is not None:
         shapes = np.atleast_1d(np.asarray(alphas, dtype=np.float64)).tolist()
-    training = TrainingSet.of(X, y, sample_weight)
+    training = TrainingSet.of(X, y, sample_weight, groups=groups)
 
     def charge(C: float, alpha: float | None) -> Costs:
         signs = training.binary_signs("fit_path")
-        return assign_costs(signs, weights, alpha, C, training.mass, ranks=ranks)
+        return assign_costs(
+            signs, weights, alpha, C, training.mass, ranks=ranks, groups=training.groups
+        )
 
     distinct = DistinctSet(training)
+    pairwise = kernel == "precomputed"
     if not all(charge(float(grid[0]), alpha).convex for alpha in shapes):
-        has_families = isinstance(weights, str) or callable(weights)
-        distinct = DistinctSet.of(training, pairwise=kernel == "precomputed", merge=has_families)
-        training = distinct.training
+        distinct = DistinctSet.of(training, pairwise=pairwise, merge=is_family(weights))
+    elif is_family(weights) and kernel != "linear":
+        distinct = DistinctSet.without_copies(training, pairwise=pairwise)
+    training = distinct.training
     resolved = Kernel.resolve(kernel, gamma, degree, coef0, training.X, training.mass)
     samples = prepare(training.X, resolved, cache_size=cache_size)
 

@@ -16,7 +16,7 @@ from owasvm.samples import Partitions
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["TrainingSet", "fetch_tensor", "take_samples"]
+__all__ = ["TrainingSet", "check_groups", "fetch_tensor", "take_samples"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class TrainingSet:
             mass = None
         fits = labels.dtype == np.float64 and labels.flags.c_contiguous
         signed = labels if fits and classes.tolist() == [-1.0, 1.0] else None
-        grouped = _check_groups(groups, labels.size)
+        grouped = check_groups(groups, labels.size)
         return cls(samples, None, classes, codes, mass, labels.size, signed, grouped)
 
     def without_zero_weights(self, *, pairwise: bool) -> TrainingSet:
@@ -153,14 +153,30 @@ class TrainingSet:
         return next(self.signs())
 
 
-def _check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[Any] | None:
-    """Labels of groups, one per sample, that can be told apart and sorted."""
+def check_groups(
+    groups: ArrayLike | None, n_samples: int, name: str = "groups"
+) -> NDArray[Any] | None:
+    """Labels of groups, one per sample, that can be told apart and sorted.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,) or None
+        As they were given.
+    n_samples : int
+        Number of samples.
+    name : str, default="groups"
+        How errors call them.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,) or None
+    """
     if groups is None:
         return None
     labels = np.asarray(groups)
     if labels.shape != (n_samples,):
         raise ValueError(
-            f"groups must hold one label per sample: got shape {labels.shape} for {n_samples} "
+            f"{name} must hold one label per sample: got shape {labels.shape} for {n_samples} "
             "samples."
         )
     is_uniform = labels.dtype != object or any(
@@ -169,7 +185,7 @@ def _check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[Any] | No
     # A missing number differs from itself.
     if not is_uniform or np.any(labels != labels):
         raise ValueError(
-            "groups must hold either text or numbers, and no missing labels. Give samples of "
+            f"{name} must hold either text or numbers, and no missing labels. Give samples of "
             "unknown group a label of their own, or leave them out."
         )
     return labels

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.rounding import UNIT, accumulated
+from owasvm.rounding import UNIT, accumulated, partial_sums
 from owasvm.weights import Share, bends_of, weights_in_order
 
 FloatArray = NDArray[np.float64]
@@ -79,9 +79,14 @@ class Profile:
         return np.diff(self.edges)[::-1]
 
     @cached_property
+    def largest_first(self) -> FloatArray:
+        """The density, the slice of the largest deviations first."""
+        return np.ascontiguousarray(self.density[::-1])
+
+    @cached_property
     def sums(self) -> FloatArray:
         """Tail sums at the edges."""
-        return np.concatenate(([0.0], np.cumsum((self.density * self.width)[::-1])))
+        return np.concatenate(([0.0], partial_sums(self.largest_first * np.diff(self.edges))))
 
     @property
     def total(self) -> float:
@@ -150,8 +155,8 @@ def charge_by_profile(profile: Profile, mass: FloatArray) -> FloatArray:
     mass : ndarray of shape (n_samples,)
         Sample weights, the largest deviation first; all of them or the first few.
     """
-    density = np.ascontiguousarray(profile.density[::-1])
-    return _charge(np.ascontiguousarray(mass), profile.edges, profile.sums, density)
+    mass = np.ascontiguousarray(mass)
+    return _charge(mass, profile.edges, profile.sums, profile.largest_first)
 
 
 def profile_below(share: Share, mass: FloatArray) -> tuple[Profile, Profile]:
@@ -185,7 +190,7 @@ def profile_below(share: Share, mass: FloatArray) -> tuple[Profile, Profile]:
     roundings = accumulated(4 * mass.size + 4 * width.size + 256)
     sums *= 1.0 - roundings
     # The arc sine of 1 has no slope: what a mass is off by may count many times.
-    slopes = np.concatenate(([0.0], near.density[::-1], [0.0]))
+    slopes = np.concatenate(([0.0], near.largest_first, [0.0]))
     sums -= roundings * edges * np.maximum(np.maximum(slopes[:-1], slopes[1:]), 1.0)
     if bends is None:
         sums[1:] -= roundings * total

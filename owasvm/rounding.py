@@ -29,6 +29,7 @@ __all__ = [
     "is_sparse",
     "lacking_definiteness",
     "longest_row",
+    "partial_sums",
     "product_without_loss",
     "row_norms",
     "sum_with_error",
@@ -74,6 +75,23 @@ def sum_with_error(values: FloatArray) -> tuple[float, float]:
     return float(values.sum()), accumulated(_PAIRWISE_ROUNDINGS) * float(np.abs(values).sum())
 
 
+def partial_sums(values: FloatArray) -> FloatArray:
+    """Sums of the first entries, each off by a few roundings however many there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from owasvm.rounding import partial_sums
+    >>> float(partial_sums(np.full(1_000_000, 0.1))[-1])
+    100000.0
+    """
+    after = np.cumsum(values)
+    before = np.concatenate(([0.0], after[:-1]))
+    # What every addition lost, exactly.
+    added = after - before
+    return after + np.cumsum((before - (after - added)) + (values - added))
+
+
 def _product_and_error(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """``a * b`` rounded, and what the rounding took away, exactly."""
     product = a * b
@@ -98,8 +116,9 @@ def exact_dot(a: FloatArray, b: FloatArray, start: float = 0.0) -> float:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         product, error = _product_and_error(a, b)
-    if not np.all(np.isfinite(error)) or not np.isfinite(start):
-        return float(a @ b) + start
+        simple = float(a @ b) + start
+    if not np.all(np.isfinite(error)) or not np.isfinite(simple):
+        return simple
     return math.fsum([start, *product.tolist(), *error.tolist()])
 
 
@@ -220,8 +239,10 @@ def is_proven_definite(gram: FloatArray, rounding: FloatArray) -> bool:
     diagonal = gram.diagonal()
     if np.any(diagonal <= 0.0):
         return False
+    with np.errstate(over="ignore"):
+        hidden = float(rounding @ rounding)
     computed = 2.0 * gram.shape[0] * UNIT * float(diagonal.sum())
-    return _has_factor(gram, -computed - float(rounding @ rounding))
+    return _has_factor(gram, -computed - hidden)
 
 
 def _has_factor(gram: FloatArray, lift: float) -> bool:

@@ -107,6 +107,9 @@ class Solution:
 def relative_gap(objective: float, lower_bound: float) -> float:
     """Distance of `objective` to `lower_bound`, relative to ``max(1, |objective|)``.
 
-    Infinite without a bound. A negative gap would be a contradiction, which is never "optimal".
+    Infinite without a bound, and for an objective that overflows. A negative gap would be a
+    contradiction, which is never "optimal".
     """
+    if objective == np.inf:
+        return np.inf
     return (objective - lower_bound) / max(1.0, abs(objective))

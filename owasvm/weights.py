@@ -32,12 +32,15 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from owasvm._jit import njit
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 __all__ = [
     "FAMILIES",
@@ -46,6 +49,7 @@ __all__ = [
     "Slices",
     "bends_of",
     "is_convex",
+    "is_family",
     "owa_weights",
     "share_function",
     "weights_in_order",
@@ -512,6 +516,11 @@ def _max_entropy_rate(alpha: float, total: float) -> float:
     return math.copysign(total * high, alpha - 0.5)
 
 
+def is_family(weights: object) -> "TypeIs[str | Quantifier]":
+    """Tell a family or a quantifier, good for any number of samples, from an array of weights."""
+    return isinstance(weights, str) or callable(weights)
+
+
 def share_function(
     family: str | Quantifier, alpha: float | None = None, total: float | None = None
 ) -> Share:
@@ -664,7 +673,7 @@ def owa_weights(
     array([0., 1., 1., 2.])
     """
     count = _check_count(n)
-    if isinstance(family, str) or callable(family):
+    if is_family(family):
         share = share_function(family, alpha, total=count)
         return _weigh_slices(share, _equal_slices(count))
     return _normalise(_check_vector(family, "weights", count))
@@ -710,7 +719,11 @@ def weights_in_order(share: Share, sample_weight: ArrayLike) -> FloatArray:
     >>> owa_weights(4, "basic", 0.5).round(3)
     array([0.536, 0.636, 0.828, 2.   ])
     """
-    amount = _check_vector(sample_weight, "sample_weight", None)
+    return weigh_in_order(share, _check_vector(sample_weight, "sample_weight", None))
+
+
+def weigh_in_order(share: Share, amount: FloatArray) -> FloatArray:
+    """:func:`weights_in_order` for positive sample weights that were checked."""
     # The unit of the sample weights does not matter; a power of two changes it without rounding,
     # and weights near the ends of the range of doubles neither vanish nor overflow on the way.
     _, exponent = math.frexp(float(amount.max()))

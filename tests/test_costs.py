@@ -135,6 +135,23 @@ def test_weighted_costs_are_those_of_the_shares():
     np.testing.assert_allclose(costs.in_order(np.array([0, 2, 1])), [0.0, 0.0, 8.0])
 
 
+@pytest.mark.parametrize("family", ["basic", "superquantile", "quadratic", "trimmed"])
+def test_whole_numbers_cost_what_as_many_copies_do(family):
+    rng = np.random.default_rng(4)
+    mass = rng.integers(1, 6, size=40).astype(float)
+    costs = RankCosts(40, family, 0.3, 2.0, mass)
+    by_copy = RankCosts(int(mass.sum()), family, 0.3, 2.0).by_rank()
+    order = rng.permutation(40)
+    begin = np.concatenate(([0], np.cumsum(mass[order])[:-1])).astype(int)
+    expected = np.add.reduceat(by_copy, begin)
+    np.testing.assert_allclose(costs.in_order(order), expected, rtol=1e-13, atol=1e-13)
+    largest = order[::-1][:7]
+    np.testing.assert_allclose(costs.largest_first(largest), expected[::-1][:7], atol=1e-13)
+    # A single copy loses no digit to the sum of the others.
+    alone = np.flatnonzero(mass[order] == 1.0)
+    np.testing.assert_array_equal(costs.in_order(order)[alone], by_copy[begin[alone]])
+
+
 def test_what_there_is_not():
     weighted = RankCosts(2, "basic", 0.6, 1.0, [1.0, 2.0])
     with pytest.raises(ValueError, match="not one cost per rank"):
@@ -153,8 +170,11 @@ def test_what_there_is_not():
     [
         ({"C": 0.0}, "C must be a positive finite number, got 0.0"),
         ({"C": np.nan}, "C must be a positive finite number, got nan"),
-        ({"C": 1e308}, "C=1e.308 times the weights overflows; take a smaller C"),
-        ({"C": 1e307, "sample_weight": [9.0, 9.0, 9.0]}, "overflows; take a smaller C"),
+        ({"C": 1e308}, "C=1e.308 times the weights overflows when squared; take"),
+        ({"C": 1e150}, "C=1e.150 times the weights overflows when squared; take a smaller C"),
+        ({"C": 1e-301}, "C=1e-301 times the weights underflows; take a larger C"),
+        ({"C": 1e-250, "sample_weight": [1e-60] * 3}, "underflows; take a larger C"),
+        ({"C": 1e307, "sample_weight": [9.0, 9.0, 9.0]}, "overflows when squared"),
         ({"sample_weight": [1.0, 2.0]}, "sample_weight must hold 3 positive finite numbers"),
         ({"sample_weight": [1.0, 0.0, 1.0]}, "drop the samples of weight zero first"),
         ({"sample_weight": [1.0, np.inf, 1.0]}, "positive finite"),

@@ -25,7 +25,8 @@ pd = pytest.importorskip("pandas")
 
 
 def make_data(n_samples=600, n_features=8, **parameters):
-    defaults = {"n_informative": 4, "n_redundant": 0, "flip_y": 0.1, "random_state": 0}
+    defaults = {"n_informative": 4, "n_redundant": 0, "flip_y": 0.02, "class_sep": 2.0}
+    defaults |= {"n_clusters_per_class": 1, "random_state": 0}
     parameters = defaults | parameters
     return make_classification(n_samples, n_features, **parameters)
 

@@ -93,7 +93,7 @@ class TestWeights:
     @pytest.mark.parametrize("several", [False, True])
     def test_ranks_within_classes(self, several):
         data = (IRIS, KINDS) if several else (X, Y)
-        classifier = LinearOWASVC(ranks="class").fit(*data)
+        classifier = LinearOWASVC(weights="superquantile", alpha=0.9, ranks="class").fit(*data)
         display = WeightsDisplay.from_estimator(classifier)
         names = texts(display.ax_.get_legend())
         if several:

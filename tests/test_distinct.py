@@ -53,7 +53,7 @@ def rows_of(kind, X, index):
 KINDS = ["kernel", "linear", "sparse", "sparse kernel", "precomputed"]
 
 
-@pytest.mark.filterwarnings("ignore:.*w = 0 is the:UserWarning")
+@pytest.mark.filterwarnings("ignore::owasvm.ConstantClassifierWarning")
 @pytest.mark.parametrize(("family", "alpha"), FALLING)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=6, deadline=None)

@@ -62,6 +62,7 @@ def test_classical_cells_are_those_of_svc(model):
         assert (row["solver"], row["status"], row["first_time"]) == ("libsvm", "optimal", 0.0)
 
 
+@pytest.mark.filterwarnings("ignore::owasvm.ConstantClassifierWarning")
 @pytest.mark.parametrize("weights", [("basic", 0.4), ("exponential", 0.8), ("quadratic", 0.2)])
 @pytest.mark.parametrize("model", ["ex-OWA-SVM", "ex-OWA-SVM_K"])
 def test_exact_cells_are_those_of_the_estimators(model, weights):

@@ -86,6 +86,7 @@ CLASSIFIERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::owasvm.ConstantClassifierWarning")
 @pytest.mark.parametrize("in_pipeline", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("name", CLASSIFIERS)

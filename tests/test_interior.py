@@ -257,6 +257,12 @@ def test_wide_kernels_are_factorised_and_narrow_ones_are_not():
     assert factorise(narrow, 60) is None
 
 
+def test_tiny_kernel_values_are_not_factorised():
+    """What may be left of them is 0, so that no ratio to it tells how far it is."""
+    tiny = 1e-312 * _gram(np.random.default_rng(2).normal(size=(30, 5)), 1.0)
+    assert factorise(tiny, 10) is None
+
+
 @pytest.mark.parametrize("max_rank", [0, 1, 2, 3])
 def test_factors_of_degenerate_kernels(max_rank):
     ones = np.ones((6, 6))

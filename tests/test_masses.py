@@ -40,6 +40,8 @@ SHAPES = [
     (lambda r: np.floor(4.0 * r + 0.3217), None),
 ]
 
+JUMPS = len(SHAPES) - 1
+
 # Functions have other names in every process.
 NAMES = [
     str(shape[0]) if isinstance(shape[0], str) else f"function {k}"
@@ -77,6 +79,7 @@ def tail_at(costs, mass):
 @settings(max_examples=15, deadline=None)
 @given(seed=seeds, n_samples=st.integers(1, 40))
 @example(seed=4, n_samples=6)
+@example(seed=1, n_samples=15)
 def test_profile_is_nowhere_above(number, seed, n_samples):
     rng = np.random.default_rng(seed)
     costs = RankCosts(n_samples, *SHAPES[number], 2.0, draw_mass(rng, n_samples))
@@ -89,9 +92,11 @@ def test_profile_is_nowhere_above(number, seed, n_samples):
         exact = np.cumsum(costs.largest_first(order))
         below = np.cumsum(charge_by_profile(profile, costs.sample_weight[order]))
         assert np.all(below <= exact + rounding)
-        # Nor far below: a share function that jumps is known at listed sums only.
+        # Nor far below: a share function that jumps is known at listed sums only, and where two of
+        # them are next to each other a sum that is rounded otherwise meets a part of the jump.
         if profile.has_all_sums:
-            assert np.all(below >= exact - 1e-7 * costs.total)
+            near = 1e-5 if number == JUMPS else 1e-7
+            assert np.all(below >= exact - near * costs.total)
         elif not callable(SHAPES[number][0]):
             assert np.all(below >= exact - 1e-5 * costs.total)
 
@@ -333,6 +338,7 @@ def test_estimators_take_any_weights(estimator, shape):
     assert model.objective_ == pytest.approx(without.objective_, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::owasvm.ConstantClassifierWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_several_classes_and_a_dictionary():
     X, y = make_classification(60, 4, n_informative=3, n_redundant=0, n_classes=3, random_state=0)

@@ -183,6 +183,7 @@ def test_same_solution_as_in_memory(moons, parameters, cache_size):
     assert_same_fit(parameters, *moons, cache_size=cache_size)
 
 
+@pytest.mark.filterwarnings("ignore::owasvm.ConstantClassifierWarning")
 @pytest.mark.parametrize("C", [15.0, 1500.0])
 @pytest.mark.parametrize(
     ("weights", "alpha"), [("basic", 0.07), ("superquantile", 0.11), ("basic", 0.33)]
@@ -266,6 +267,13 @@ def test_several_classes_and_sparse_samples(digits_like):
     assert model.gap_.shape == (3,)
     sparse = np.where(np.abs(X) < 0.5, 0.0, X)
     assert_same_fit({}, sp.csr_matrix(sparse), y)
+
+
+def test_polynomial_of_sparse_samples(digits_like):
+    """On the way from w = 0 sums over no samples at all are asked for."""
+    X, y = digits_like
+    sparse = sp.csr_matrix(np.where(np.abs(X) < 0.5, 0.0, X))
+    assert_same_fit({"kernel": "poly", "degree": 2, "coef0": 1.0}, sparse, y)
 
 
 def test_data_far_from_the_origin_and_copies():

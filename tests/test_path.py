@@ -122,12 +122,13 @@ def test_linear_paths_go_on_as_they_have_come(weights):
 
 
 def test_directions_of_other_data_mislead_nobody():
-    X, y = make_classification(300, 4, class_sep=0.3, flip_y=0.1, random_state=2)
+    X, y = make_classification(300, 4, class_sep=1.0, flip_y=0.1, random_state=2)
     model = LinearOWASVC(1.0, warm_start=True).fit(X, y)
     model.set_params(C=2.0).fit(X, y)
-    model.set_params(C=2.001, alpha=0.9).fit(X[::-1] + 1.0, y)
-    model.set_params(C=4.0).fit(X[::-1] + 1.0, y)
-    alone = LinearOWASVC(4.0, alpha=0.9).fit(X[::-1] + 1.0, y)
+    others = 1.0 - X[::-1], y[::-1]
+    model.set_params(C=2.001, alpha=0.9).fit(*others)
+    model.set_params(C=4.0).fit(*others)
+    alone = LinearOWASVC(4.0, alpha=0.9).fit(*others)
     assert model.gap_ <= 1e-6
     assert model.objective_ == pytest.approx(alone.objective_, rel=2e-6)
 

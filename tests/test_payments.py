@@ -29,6 +29,7 @@ def loss_of(model, decision_values):
     return model.objective_ - 0.5 * float(model.dual_coef_[0] @ scores[model.support_])
 
 
+@pytest.mark.filterwarnings("ignore::owasvm.ConstantClassifierWarning")
 @pytest.mark.parametrize("family", CONVEX)
 @pytest.mark.parametrize("make", [OWASVC, LinearOWASVC])
 def test_costs_of_convex_weights(make, family):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 import signal
 import threading
 import warnings
 from dataclasses import replace
 from fractions import Fraction
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,7 +19,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from owasvm import OWASVC, LinearOWASVC
+from owasvm import OWASVC, ConstantClassifierWarning, LinearOWASVC
+from owasvm.certificate import objective_of_slack
 from owasvm.kernels import Kernel
 from owasvm.optimality import certificate
 from owasvm.path import fit_path
@@ -26,12 +29,14 @@ from owasvm.rounding import (
     exact_dot,
     is_proven_definite,
     lacking_definiteness,
+    partial_sums,
     product_without_loss,
 )
-from owasvm.solution import Status
+from owasvm.solution import Status, relative_gap
 from owasvm.solvers import Solver, solve
 from owasvm.solvers._interrupts import noted_interrupts
 from owasvm.solvers.clock import Clock
+from tests.oracles import psd_factor
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -69,6 +74,13 @@ def test_product_without_loss(seed):
         terms = [Fraction(p) * Fraction(q) for p, q in zip(row, vector, strict=True)]
         bound = 2 * Fraction(1, 2**53) * abs(sum(terms)) + sum(map(abs, terms)) / 2**98
         assert abs(Fraction(float(computed)) - sum(terms)) <= bound
+
+
+def test_partial_sums_of_many_numbers_are_off_by_a_rounding():
+    values = np.exp(10.0 * np.random.default_rng(0).normal(size=20_000))
+    sums = partial_sums(values)
+    for last in range(0, values.size, 997):
+        assert sums[last] == pytest.approx(math.fsum(values[: last + 1]), rel=2.0**-52)
 
 
 def test_definiteness_up_to_rounding():
@@ -168,7 +180,9 @@ def test_shifted_data_reach_their_gap(data, estimator, shift):
 
 def test_copies_with_opposite_labels():
     rows = np.random.default_rng(0).normal(size=(10, 200)) * 1e5
-    model = OWASVC(C=1e3, gamma=1.0).fit(np.vstack([rows, rows]), [1] * 10 + [-1] * 10)
+    model = OWASVC(C=1e3, gamma=1.0)
+    with pytest.warns(ConstantClassifierWarning):
+        model.fit(np.vstack([rows, rows]), [1] * 10 + [-1] * 10)
     assert model.objective_ == pytest.approx(20000.0)
     assert model.lower_bound_ <= 20000.0
 
@@ -233,6 +247,60 @@ def test_contradictions_are_never_optimal(monkeypatch, data):
     assert solution.lower_bound == -np.inf
     assert solution.gap == np.inf
     assert solution.status is not Status.OPTIMAL
+
+
+# Large C and samples that can be separated
+
+
+@pytest.fixture
+def separable():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] + X[:, 1] > 0, 1, -1)
+    return X + 0.1 * y[:, np.newaxis], y
+
+
+def solve_hard_margin(rows, y):
+    """The least ``1/2 |w|^2`` with no deviation at all."""
+    w, b = cp.Variable(rows.shape[1]), cp.Variable()
+    programme = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), [cp.multiply(y, rows @ w + b) >= 1])
+    programme.solve(solver=cp.CLARABEL)
+    return float(programme.value)
+
+
+@pytest.mark.parametrize("C", [1e7, 1e10])
+@pytest.mark.parametrize("weights", ["uniform", "superquantile"])
+def test_hard_margins_are_proven(separable, weights, C):
+    """Beyond some C the hard margin is the optimum, and rounding is not in the way."""
+    X, y = separable
+    gram = (X @ X.T + 1.0) ** 3
+    for model, samples, rows in (
+        (LinearOWASVC(), X, X),
+        (OWASVC(gamma=0.5), X, psd_factor(Kernel("rbf", gamma=0.5).gram(X))),
+        (OWASVC(kernel="poly", gamma=1.0, coef0=1.0), X, psd_factor(gram)),
+        (OWASVC(kernel="precomputed"), gram, psd_factor(gram)),
+    ):
+        model.set_params(C=C, weights=weights, alpha=0.5).fit(samples, y)
+        assert model.status_ == "optimal" and model.gap_ <= 1e-6
+        assert model.objective_ == pytest.approx(solve_hard_margin(rows, y), rel=2e-6)
+        if model.get_params().get("kernel") in ("rbf", "precomputed"):
+            dual = np.zeros(y.size)
+            dual[model.support_] = model.dual_coef_[0]
+            kernel = gram if samples is gram else Kernel("rbf", gamma=0.5).gram(X)
+            again = certificate(
+                None, y, weights, C, dual, model.intercept_[0], gram=kernel, alpha=0.5
+            )
+            assert again.gap <= 1e-6
+
+
+@pytest.mark.parametrize("C", [1e7, 1e12])
+def test_hard_margins_leave_no_deviation_in_exact_arithmetic(separable, C):
+    X, y = separable
+    model = LinearOWASVC(C).fit(X, y)
+    w, b = [Fraction(entry) for entry in model.coef_[0].tolist()], Fraction(model.intercept_[0])
+    for row, sign in zip(X.tolist(), y.tolist(), strict=True):
+        score = sum(p * Fraction(q) for p, q in zip(w, row, strict=True))
+        assert sign * (score + b) >= 1
 
 
 # Kernels that are not positive semi-definite
@@ -314,11 +382,14 @@ def test_near_identity_gram_with_falling_weights():
         (OWASVC(kernel="poly", degree=40, gamma=1.0), 1e4, "overflow.*[Ss]cale"),
         (OWASVC(), 1e155, "overflows.*Scale"),
         (OWASVC(), 1e200, "overflows.*Scale"),
+        (OWASVC(), 1e-155, "underflows.*Scale"),
+        (OWASVC(), 1e-200, "underflows.*Scale"),
+        (OWASVC(kernel="poly", gamma=1.0), 1e154, "overflow.*Scale"),
         (OWASVC(kernel="linear", gamma=1.0), 1e200, "too large.*Scale"),
         (LinearOWASVC(), 1e155, "too large.*Scale"),
     ],
 )
-def test_overflow_is_a_clear_error(data, model, scale, match):
+def test_overflow_and_underflow_are_clear_errors(data, model, scale, match):
     X, y = data
     with pytest.raises(ValueError, match=match):
         model.fit(X * scale, y)
@@ -330,8 +401,45 @@ def test_extreme_scales_leak_no_warnings(data, model, scale):
     X, y = data
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConstantClassifierWarning)
         model.set_params(max_iter=50).fit(X * scale, y)
     assert model.lower_bound_ <= model.objective_
+
+
+@pytest.mark.parametrize(
+    ("model", "scale"),
+    [
+        (OWASVC(1e-100, kernel="poly", gamma=1.0, degree=2, loss="squared_hinge"), 1e60),
+        (OWASVC(1e140, kernel="linear", weights="uniform", ranks="class"), 1e60),
+        (LinearOWASVC(1e140, loss="squared_hinge"), 1e100),
+        (LinearOWASVC(1e-299), 1e-149),
+    ],
+)
+def test_extreme_costs_leave_numbers(data, model, scale):
+    """A classifier whose norm or slacks overflow is worse than w = 0, and not kept."""
+    X, y = data
+    X, y = scale * X[:12], y[:12]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.set_params(max_iter=30).fit(X, y, 10.0 ** np.linspace(-8.0, 8.0, y.size))
+    assert np.isfinite(model.objective_) and not np.isnan(model.gap_)
+    assert model.lower_bound_ <= model.objective_
+    assert np.all(np.isfinite(model.decision_function(X)))
+    assert np.all(np.isfinite(model.deviations_)) and np.all(np.isfinite(model.sample_costs_))
+
+
+def test_slacks_that_are_not_numbers_are_not_met(data):
+    X, y = data
+    problem = OWAProblem(y.astype(float), RankCosts(40), features=X)
+    slack = np.where(np.arange(40) < 39, -1.0, np.nan)
+    assert objective_of_slack(problem, 0.0, slack) == np.inf
+    assert relative_gap(np.inf, -np.inf) == np.inf
+
+
+def test_products_that_overflow_on_the_way():
+    """Partial sums do, and math.fsum would raise; what is left is not finite, and seen later."""
+    large = np.full(4, 1e154)
+    assert exact_dot(large, large) == np.inf
 
 
 # Interruptions

@@ -623,6 +623,7 @@ def test_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         assert solution.objective == pytest.approx(ordinary.objective, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::owasvm.ConstantClassifierWarning")
 @pytest.mark.parametrize("solver", ["auto", "dca"])
 @pytest.mark.parametrize("mass", [None, [1, 2, 1, 1] * 4])
 @pytest.mark.parametrize(("family", "alpha"), [("trimmed", 0.2), ("quadratic", 0.8)])
@@ -664,6 +665,7 @@ def test_several_classes_share_the_samples(block_kernel: list[BlockKernel]) -> N
     np.testing.assert_allclose(toy.objective_, ordinary.objective_, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::owasvm.ConstantClassifierWarning")
 def test_others_are_not_its_business(block_kernel: list[BlockKernel]) -> None:
     for clf, rows in (
         (OWASVC(kernel="linear"), MOONS),

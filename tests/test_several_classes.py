@@ -22,7 +22,7 @@ def iris():
 
 
 @pytest.mark.parametrize(
-    "model", [OWASVC(), LinearOWASVC(weights="superquantile", alpha=0.4)], ids=["rbf", "linear"]
+    "model", [OWASVC(), LinearOWASVC(weights="superquantile", alpha=0.7)], ids=["rbf", "linear"]
 )
 def test_classes_at_the_same_time_give_the_same_model(model, iris):
     X, y = iris

@@ -29,7 +29,7 @@ from owasvm.grouping import RANKS, GroupedCosts, parts_of
 from owasvm.kernels import KERNELS, Kernel, KernelFunction
 from owasvm.preparation import TrainingSet, fetch_tensor
 from owasvm.rounding import is_sparse
-from owasvm.weights import REGISTRY, Quantifier
+from owasvm.weights import REGISTRY, Quantifier, is_family
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -72,11 +72,6 @@ class Payments:
     deviations: FloatArray
     sample_costs: FloatArray
     ignored: IntArray
-
-
-def is_array_of_weights(weights: object) -> bool:
-    """Whether rank weights are given one by one, hence for a fixed number of samples."""
-    return not (isinstance(weights, str) or callable(weights))
 
 
 def _are_two_numbers(labels: NDArray[Any]) -> bool:
@@ -291,7 +286,7 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
                 f"got {classes.size} class{'' if classes.size == 1 else 'es'}: "
                 f"{classes.tolist()}."
             )
-        if is_array_of_weights(self.weights) and given.mass is not None:
+        if not is_family(self.weights) and given.mass is not None:
             raise ValueError(
                 "sample_weight and class_weight cannot be combined with weights given as an "
                 "array: an array fixes the number of ranks, while a sample weight stands for "

@@ -24,7 +24,6 @@ from owasvm.estimators._base import (
     BinaryFit,
     Payments,
     for_user,
-    is_array_of_weights,
     weights_at,
 )
 from owasvm.estimators._constant import warn_if_constant
@@ -35,6 +34,7 @@ from owasvm.problem import Costs, OWAProblem
 from owasvm.progress import Watcher, show_life, speaking
 from owasvm.samples import Partitions, Samples
 from owasvm.solution import Solution, Status
+from owasvm.weights import is_family
 
 FloatArray = NDArray[np.float64]
 
@@ -69,6 +69,8 @@ class ExactOWAClassifier(BaseOWAClassifier):
     verbose: int
     callback: Watcher | None
     random_state: int | np.random.RandomState | None
+    # Whether time grows so fast with the number of samples that looking for copies pays.
+    _merges_copies: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseOWAClassifier._parameter_constraints,
@@ -102,7 +104,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
         # Weights that cannot be are refused before kernel values are computed.
         given_charges = charges = self._charge(training)
         convex = all(costs.convex for costs in charges)
-        distinct = DistinctSet(training) if convex else self._find_distinct(training)
+        distinct = self._find_distinct(training, convex=convex)
         if distinct.training is not training:
             charges = self._charge(distinct.training)
         samples = self._prepare_watched(distinct.training.X)
@@ -146,15 +148,16 @@ class ExactOWAClassifier(BaseOWAClassifier):
         """Relative gap at which a solution will do."""
         return self.tol if problem.costs.convex else max(self.tol, self.mip_gap)
 
-    def _find_distinct(self, training: TrainingSet) -> DistinctSet:
-        """What a search for weights that fall is handed; the samples as they are to others."""
-        if not solvers.is_search(self.solver) or isinstance(training.X, Partitions):
+    def _find_distinct(self, training: TrainingSet, *, convex: bool) -> DistinctSet:
+        """What the solver is handed: the samples as they are, unless it searches or it pays."""
+        pairwise, has_families = self._is_precomputed, is_family(self.weights)
+        if isinstance(training.X, Partitions):
             return DistinctSet(training)
-        distinct = DistinctSet.of(
-            training,
-            pairwise=self._is_precomputed,
-            merge=not is_array_of_weights(self.weights),
-        )
+        if convex and has_families and self._merges_copies and self.solver in ("auto", "newton"):
+            return DistinctSet.without_copies(training, pairwise=pairwise)
+        if convex or not solvers.is_search(self.solver):
+            return DistinctSet(training)
+        distinct = DistinctSet.of(training, pairwise=pairwise, merge=has_families)
         self._resolve_kernel(distinct.training.X, distinct.training.mass)
         return distinct
 

@@ -34,7 +34,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from owasvm._threads import blas_threads
 from owasvm.costs import Costs, PlainCosts
-from owasvm.estimators._base import is_array_of_weights
 from owasvm.estimators._constant import (
     ConstantClassifierWarning,
     are_all_the_same,
@@ -44,11 +43,13 @@ from owasvm.estimators._constant import (
 from owasvm.estimators._exact import ExactOWAClassifier
 from owasvm.estimators._html import CaptionedBox, describe_search
 from owasvm.estimators._state import SavedState
-from owasvm.preparation import TrainingSet, take_samples
+from owasvm.grouping import refuse_two_rankings
+from owasvm.preparation import TrainingSet, check_groups, take_samples
 from owasvm.problem import OWAProblem
 from owasvm.progress import ProgressRecord, Watcher, show_life, speaking
 from owasvm.samples import GramSamples, Samples
 from owasvm.solution import Solution
+from owasvm.weights import is_family
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -88,6 +89,7 @@ class _Data(NamedTuple):
     X: Any
     y: NDArray[Any]
     sample_weight: FloatArray | None
+    rank_groups: NDArray[Any] | None
     score_params: dict[str, Any]
 
 
@@ -223,6 +225,7 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
     Cs: int | ArrayLike
     alphas: float | Sequence[float] | None
     weights: Any
+    ranks: str
     cv: Any
     scoring: Any
     n_jobs: int | None
@@ -247,7 +250,13 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        rank_groups: ArrayLike | None = None,
+        **params: Any,
     ) -> OWAClassifierCV:
         """Choose parameters by cross-validation and train the classifier with them.
 
@@ -260,9 +269,12 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights for the fits, and for the scores as far as ``GridSearchCV`` of the
             installed scikit-learn hands them on.
+        rank_groups : array-like of shape (n_samples,), default=None
+            Labels of groups whose deviations are ranked apart in all fits, as `groups` in
+            :meth:`owasvm.OWASVC.fit`. They do not change the folds.
         **params : dict
-            ``groups``, for a splitter that asks for them. With metadata routing enabled whatever
-            splitter and scorer request.
+            ``groups``, for a splitter that asks for them, as in ``GridSearchCV``. They do not
+            change the ranks. With metadata routing enabled whatever splitter and scorer request.
 
         Returns
         -------
@@ -281,11 +293,12 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         whole = classifier._training_set(X, y, sample_weight)
         rows = classifier._validate_samples(X)
         labels = np.asarray(y).ravel()
+        ranked = self._check_rank_groups(rank_groups, labels.size)
         routed = self._route(labels.size, sample_weight, params)
         splitter = check_cv(self.cv, labels, classifier=True)
         folds = [_Fold(*fold) for fold in splitter.split(rows, labels, **routed.splitter.split)]
         mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        data = _Data(rows, labels, mass, routed.scorer.score)
+        data = _Data(rows, labels, mass, ranked, routed.scorer.score)
         alphas = (None,) if self.alphas is None else tuple(np.atleast_1d(self.alphas).tolist())
         gammas = self._gammas()
         grid = _Grid(self._families(), alphas, self._choose_Cs(classifier, whole, gammas))
@@ -312,16 +325,22 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
                 if n_constant:
                     # The search has said so.
                     warnings.simplefilter("ignore", ConstantClassifierWarning)
-                self._refit(X, y, sample_weight)
+                self._refit(X, y, sample_weight, ranked)
         self.fit_time_ = perf_counter() - started
         return self
 
-    def _refit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+    def _refit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        rank_groups: NDArray[Any] | None,
+    ) -> None:
         """Train the classifier with the chosen parameters."""
         started = perf_counter()
         self.best_estimator_ = self._make_classifier().set_params(**self.best_params_)
         try:
-            self.best_estimator_.fit(X, y, sample_weight)
+            self.best_estimator_.fit(X, y, sample_weight, rank_groups)
         finally:
             # An interrupt leaves a classifier as well.
             self.n_iter_ = getattr(self.best_estimator_, "n_iter_", 0)
@@ -426,9 +445,9 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
 
     def _families(self) -> tuple[Any, ...]:
         """The kinds of rank weights that are candidates."""
-        several = is_array_of_weights(self.weights)
+        several = not is_family(self.weights)
         families = tuple(self.weights) if several else (self.weights,)
-        if not families or any(is_array_of_weights(family) for family in families):
+        if not families or not all(map(is_family, families)):
             raise ValueError(
                 f"weights must be a family, a quantifier or a sequence of them; got "
                 f"{self.weights!r}. Rank weights given one by one belong to one number of "
@@ -462,6 +481,13 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         if hasattr(classifier, "feature_names_in_"):
             self.feature_names_in_ = classifier.feature_names_in_
 
+    def _check_rank_groups(
+        self, rank_groups: ArrayLike | None, n_samples: int
+    ) -> NDArray[Any] | None:
+        """Labels of the groups that are ranked apart, where they can be."""
+        refuse_two_rankings(self.ranks, rank_groups, "rank_groups")
+        return check_groups(rank_groups, n_samples, "rank_groups")
+
     def _route(
         self, n_samples: int, sample_weight: ArrayLike | None, params: dict[str, Any]
     ) -> Bunch:
@@ -472,7 +498,7 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         if params:
             raise TypeError(
                 f"{type(self).__name__}.fit got unexpected arguments {sorted(params)}; without "
-                "metadata routing it takes sample_weight and groups."
+                "metadata routing it takes sample_weight, rank_groups and groups."
             )
         if groups is not None and len(np.asarray(groups)) != n_samples:
             raise ValueError(
@@ -594,11 +620,12 @@ def _prepare_all(
 
 def _check_fold(classifier: ExactOWAClassifier, data: _Data, fold: _Fold) -> TrainingSet:
     """What a fold trains on, checked."""
-    mass = data.sample_weight
+    mass, groups = data.sample_weight, data.rank_groups
     return clone(classifier)._training_set(
         take_samples(data.X, fold.train, pairwise=classifier._is_precomputed),
         data.y[fold.train],
         None if mass is None else mass[fold.train],
+        None if groups is None else groups[fold.train],
     )
 
 
@@ -618,9 +645,9 @@ class _Fitter:
         classifier._resolve_kernel(training.X, training.mass)
         self.classifier = classifier
         self.training = training
-        if self._has_falling(grid):
-            # Equal to the samples as they are for weights that never fall, too.
-            self.training = classifier._find_distinct(training).training
+        # Equal to the samples as they are for weights that never fall, too.
+        convex = not self._has_falling(grid)
+        self.training = classifier._find_distinct(training, convex=convex).training
         self._kept = fold.train[self.training.rows]
         self._test = fold.test
         self._shared = shared

@@ -217,6 +217,9 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     weights matters: a search is handed distinct samples in an order of their own. Of equal rows
     with equal labels the first then has the coefficients of all.
 
+    With weights that never fall equal rows with equal labels are solved for as one sample, where
+    more than a fifth of the rows are copies of others, and share its coefficient.
+
     The intercept is not penalised.
 
     References
@@ -244,6 +247,8 @@ class OWASVC(KernelOWAClassifier, ExactOWAClassifier):
     >>> bool(clf.objective_ - clf.lower_bound_ <= 1e-6 * clf.objective_)
     True
     """
+
+    _merges_copies: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ExactOWAClassifier._parameter_constraints,

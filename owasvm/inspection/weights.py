@@ -16,7 +16,7 @@ from owasvm.inspection._style import (
     open_axes,
     place_legend,
 )
-from owasvm.weights import Quantifier, owa_weights
+from owasvm.weights import Quantifier, is_family, owa_weights
 
 FloatArray = NDArray[np.float64]
 
@@ -132,9 +132,9 @@ class WeightsDisplay:
         -------
         display : WeightsDisplay
         """
-        if isinstance(weights, str) or callable(weights):
+        if is_family(weights):
             families: Sequence[Any] = [weights]
-        elif all(isinstance(one, str) or callable(one) for one in weights):  # type: ignore[union-attr]
+        elif all(map(is_family, weights)):  # type: ignore[arg-type]
             families = list(weights)  # type: ignore[arg-type]
         else:
             given = np.asarray(weights, dtype=np.float64)
@@ -202,6 +202,6 @@ def _label(family: Any, alpha: float | None) -> str:
 
 def _name(classifier: Any) -> str:
     weights = classifier.weights
-    if isinstance(weights, str) or callable(weights):
+    if is_family(weights):
         return _label(weights, classifier.alpha)
     return "weights as given"

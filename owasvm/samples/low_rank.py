@@ -18,6 +18,7 @@ __all__ = ["factorise", "factorise_columns"]
 
 # What may be left of a diagonal entry, relative to the largest: a few times its rounding.
 _LEFT = 1e-14
+_LEAST_ENTRY = 1e-280
 # Columns after which the decay of the trace is looked at, and again whenever they have doubled.
 _FIRST_LOOK = 8
 
@@ -72,7 +73,8 @@ def factorise_columns(
     """
     left = diagonal.copy()
     goal = _LEFT * float(left.max(initial=0.0))
-    if not np.isfinite(goal):
+    # Of tiny entries nothing can be told from rounding.
+    if not np.isfinite(goal) or 0.0 < left.max(initial=0.0) < _LEAST_ENTRY:
         return None
     columns = np.empty((max(max_rank, 0), left.size))
     last = float(left.sum())

@@ -286,7 +286,7 @@ class StoppingRule:
         if best is None or self._satisfied_at is None:
             best = self._consider_all(iterate, final=False)
         # A proof by one's own coefficients is worth more than the last digit of w = 0.
-        if best.is_worse_than_nothing and best.worst_gap > self._tol:
+        if best.is_worse_than_nothing and not best.worst_gap <= self._tol:
             self._best = None
             best = self._consider_all(iterate, final=True)
         return best if best.worst_gap <= self._tol else self._take_cheapest(best)
