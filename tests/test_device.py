@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import sys
+import weakref
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -387,6 +389,31 @@ def test_what_is_learned_needs_no_device(monkeypatch):
     assert clone(model).device == "cuda"
     with pytest.raises(MissingExtraError, match=r"needs array_api_compat.*owasvm\[gpu\]"):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_memory_of_the_device_is_given_back_at_once(send, hold, monkeypatch):
+    # Python's collector counts objects, and a fit on a device makes few of them.
+    X, y = _make(60)
+    made = []
+    remember = kernel_values.KernelTable.__init__
+
+    def note(self, values, diagonal):
+        remember(self, values, diagonal)
+        made.append(weakref.ref(values))
+
+    monkeypatch.setattr(kernel_values.KernelTable, "__init__", note)
+    gc.collect()
+    gc.disable()
+    try:
+        for weights, alpha in (("basic", 0.3), ("trimmed", 0.1)):
+            samples = DeviceSamples.of_gaussian(send(X), GAMMA, hold=hold)
+            solve(OWAProblem(y, RankCosts(60, weights, alpha), samples=samples))
+            del samples
+            assert all(values() is None for values in made)
+    finally:
+        gc.enable()
+    assert len(made) == 2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -21,7 +21,7 @@ from owasvm.kernels import KernelShifts
 from owasvm.samples.device.exact_product import multiply_without_loss
 from owasvm.samples.device.operator import DeviceOperator
 from owasvm.samples.device.place import Array, Place
-from owasvm.samples.device.values import GaussianValues, HeldValues, KernelValues
+from owasvm.samples.device.values import GaussianValues, HeldValues, KernelTable, KernelValues
 from owasvm.samples.kernel import GramSamples, KernelSamples
 from owasvm.samples.operators import Operator
 
@@ -60,7 +60,7 @@ class DeviceSamples(KernelSamples):
     ) -> None:
         super().__init__(values.n_samples, rounding=rounding, definite=definite, shifts=shifts)
         self.values = values
-        self._diagonal = diagonal
+        self._table = KernelTable(values, diagonal)
 
     @classmethod
     def of_gaussian(cls, X: Array, gamma: float, *, hold: bool | None = None) -> DeviceSamples:
@@ -87,14 +87,13 @@ class DeviceSamples(KernelSamples):
 
     @property
     def diagonal(self) -> FloatArray:
-        return self._diagonal
+        return self._table.diagonal
 
     def rows(self, index: IntArray) -> FloatArray:
-        values = self.values.between(index, np.arange(self.n_samples))
-        return self.values.place.fetch(values)
+        return self._table.rows(index)
 
     def scores(self, coef: FloatArray) -> FloatArray:
-        return self.values.product(coef)
+        return self._table.scores(coef)
 
     def _multiply(self, coef: FloatArray, careful: bool) -> FloatArray:
         if not careful:
@@ -104,7 +103,7 @@ class DeviceSamples(KernelSamples):
         return multiply_without_loss(self.values, self.norms, coef)
 
     def _make_operator(self, *, centred: bool) -> Operator:
-        return DeviceOperator(self, centred=centred)
+        return DeviceOperator(self._table, centred=centred)
 
 
 def move(known: GramSamples, place: Place) -> DeviceSamples:

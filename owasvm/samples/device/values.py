@@ -18,6 +18,7 @@ __all__ = [
     "LEAST_NORM",
     "GaussianValues",
     "HeldValues",
+    "KernelTable",
     "KernelValues",
     "round_to",
     "slices_of_rows",
@@ -218,6 +219,34 @@ class GaussianValues:
         """All of them, computed once."""
         everything = np.arange(self.n_samples)
         return HeldValues(self.between(everything, everything))
+
+
+class KernelTable:
+    """Kernel values on a device for those who ask here.
+
+    Samples and their operator share it: if they held each other, the memory of the device would
+    stay taken until Python's collector of cycles comes by.
+
+    Parameters
+    ----------
+    values : KernelValues
+        The kernel values.
+    diagonal : ndarray of shape (n_samples,)
+        ``K(x_i, x_i)``.
+    """
+
+    def __init__(self, values: KernelValues, diagonal: FloatArray) -> None:
+        self.values = values
+        self.diagonal = diagonal
+        self.n_samples = values.n_samples
+
+    def rows(self, index: IntArray) -> FloatArray:
+        """Kernel values of some samples with all, here."""
+        return self.values.place.fetch(self.values.between(index, np.arange(self.n_samples)))
+
+    def scores(self, coef: FloatArray) -> FloatArray:
+        """Products with the kernel matrix, here."""
+        return self.values.product(coef)
 
 
 def round_to(values: Array, unit: float, xp: Any) -> Array:
