@@ -98,10 +98,10 @@ def test_summary_tells_what_the_estimator_says(capsys):
     [
         (["--sigma", "2", "--scale", "none"], OWASVC(gamma=0.125)),
         (
-            ["--weights", "superquantile", "--alpha", "0.3", "--kernel", "poly", "--degree", "2"],
+            ["--weights", "superquantile", "--alpha", "0.7", "--kernel", "poly", "--degree", "2"],
             make_pipeline(
                 StandardScaler(),
-                OWASVC(weights="superquantile", alpha=0.3, kernel="poly", degree=2),
+                OWASVC(weights="superquantile", alpha=0.7, kernel="poly", degree=2),
             ),
         ),
         (

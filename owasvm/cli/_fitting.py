@@ -11,7 +11,7 @@ from typing import Any
 
 from owasvm.cli._errors import warn
 from owasvm.cli._options import chooses, estimator, searches
-from owasvm.cli._pipeline import calibrate, make_model, transform
+from owasvm.cli._pipeline import calibrate, fit_model, make_model, transform
 from owasvm.cli._training import Training, explain_refusals, keep_early_stops
 
 
@@ -96,7 +96,7 @@ def train(
         scores = _cross_validate(model, training, arguments, report)
     with explain_refusals(), warnings.catch_warnings(record=True) as caught:
         keep_early_stops()
-        model.fit(training.samples, training.labels)
+        fit_model(model, training.samples, training.labels, training.groups)
     for message in dict.fromkeys(str(one.message) for one in caught):
         warn(message)
     trained = Trained(model, scores, choice)
@@ -130,7 +130,7 @@ def _cross_validate(
         for number, (rows, others) in enumerate(splits, start=1):
             started = perf_counter()
             part, rest = training.take(rows), training.take(others)
-            fitted = clone(model).fit(part.samples, part.labels)
+            fitted = fit_model(clone(model), part.samples, part.labels, part.groups)
             predictions = fitted.predict(rest.samples)
             scores["accuracy"].append(float(accuracy_score(rest.labels, predictions)))
             scores["balanced_accuracy"].append(
@@ -158,7 +158,7 @@ def _choose(
         samples = transform(training.features, training.samples)
         for search in searches(arguments, training.labels, _folds(arguments)):
             search.set_params(refit=False, verbose=verbose)
-            fitted.append(search.fit(samples, training.labels))
+            fitted.append(search.fit(samples, training.labels, rank_groups=training.groups))
     if caught:
         warn(f"{len(caught)} warnings in the cross-validation; the first: {caught[0].message}")
     best = fitted[int(np.argmax([search.best_score_ for search in fitted]))]

@@ -94,7 +94,7 @@ def _match_table(data: TableData, model: Any, notes: Notes, known: list[str] | N
         _check_features(data, known)
         samples = make_frame(data, known, notes.categories, fills=notes.fills)
         _look_at_categories(samples, notes)
-    others = {*known, notes.target, notes.id}
+    others = {*known, notes.target, notes.id, notes.rank_groups}
     ignored = [name for name in data.columns if name not in others]
     if ignored:
         note(f"columns the model does not know are ignored: {listing(ignored)}")

@@ -17,6 +17,8 @@ class Notes:
         The column of labels.
     id : str or None
         The column that tells rows apart, no feature.
+    rank_groups : str or None
+        The column of groups that were ranked apart, no feature.
     categories : dict
         Columns of text with the categories that were seen.
     fills : bool
@@ -29,6 +31,7 @@ class Notes:
 
     target: str | None = None
     id: str | None = None
+    rank_groups: str | None = None
     categories: dict[str, list[str]] = field(default_factory=dict)
     fills: bool = False
     is_sparse: bool = False
@@ -46,6 +49,7 @@ class Notes:
         return cls(
             target=_text_or_none(given.get("target")),
             id=_text_or_none(given.get("id")),
+            rank_groups=_text_or_none(given.get("rank_groups")),
             categories={
                 str(name): [str(value) for value in values]
                 for name, values in (categories.items() if isinstance(categories, dict) else ())

@@ -73,7 +73,10 @@ def choose_categories(
     named = data.names_in(asked, "--categorical")
     for name in named:
         if name not in names:
-            raise UsageError(f"--categorical {name!r} is the target, the id or dropped")
+            raise UsageError(
+                f"--categorical {name!r} is the target, the id or dropped, or named by "
+                "--rank-groups: no feature"
+            )
     if "none" in words:
         return []
     chosen = [name for name in names if name in named or data.is_text(name)]
@@ -201,6 +204,14 @@ def make_model(features: Sequence[Any], classifier: Any) -> Any:
     if not features:
         return clone(classifier)
     return make_pipeline(*(clone(step) for step in features), clone(classifier))
+
+
+def fit_model(model: Any, samples: Any, labels: NDArray[Any], groups: NDArray[Any] | None) -> Any:
+    """Fit a model of :func:`make_model`; groups go to its classifier."""
+    if groups is None:
+        return model.fit(samples, labels)
+    prefix = f"{model.steps[-1][0]}__" if hasattr(model, "steps") else ""
+    return model.fit(samples, labels, **{f"{prefix}groups": groups})
 
 
 def transform(features: Sequence[Any], samples: Any) -> Any:

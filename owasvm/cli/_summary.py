@@ -35,6 +35,7 @@ def summary(arguments: argparse.Namespace, training: Training, trained: Trained)
     lines = [
         ("data", _data_line(arguments, training, trained)),
         ("model", _model_line(classifier, training.scaling)),
+        *_group_lines(training),
         *_score_lines(trained),
         *_certificate_lines(classifier),
         ("support vectors", _support_line(classifier, labels.size)),
@@ -76,6 +77,7 @@ def record(arguments: argparse.Namespace, training: Training, trained: Trained) 
         "categories": training.notes.categories,
         "target": training.notes.target,
         "id": training.notes.id,
+        "rank_groups": training.notes.rank_groups,
         "classes": {str(label): int(n) for label, n in zip(classes, counts, strict=True)},
         "model": type(classifier).__name__,
         "parameters": {
@@ -135,6 +137,17 @@ def _model_line(classifier: Any, scaling: str) -> str:
     return ", ".join([*parts, f"scaling {scaling}"])
 
 
+def _group_lines(training: Training) -> list[tuple[str, str]]:
+    import numpy as np
+
+    if training.groups is None:
+        return []
+    groups, counts = np.unique(training.groups, return_counts=True)
+    number = "1 group" if groups.size == 1 else f"{groups.size} groups"
+    sizes = _by_class(groups, counts, " ({})")
+    return [("ranked", f"within {number} of {training.notes.rank_groups!r}{sizes}")]
+
+
 def _score_lines(trained: Trained) -> list[tuple[str, str]]:
     import numpy as np
 
@@ -186,7 +199,7 @@ def _support_line(classifier: Any, n_rows: int) -> str:
 
 
 def _by_class(classes: NDArray[Any], figures: Iterable[Any], form: str) -> str:
-    """Figures by class, nothing where they would fill the screen."""
+    """Figures by class or group, nothing where they would fill the screen."""
     if len(classes) > _MANY_CLASSES:
         return ""
     pairs = (f"{label}: {figure}" for label, figure in zip(classes, figures, strict=True))

@@ -69,16 +69,33 @@ class TableData:
 
     def labels(self, column: str) -> NDArray[Any]:
         """A column as class labels; nothing may be missing."""
-        series = self.frame[column]
-        missing = series.isna().to_numpy()
+        self._check_complete(column, "every row needs a label: fill it in, or leave the row out")
+        return as_labels(self.frame[column].to_numpy(), f"column {column!r} of {self.path}")
+
+    def groups(self, column: str) -> NDArray[Any]:
+        """A column as names of groups; nothing may be missing, and some rows share a group."""
+        import numpy as np
+
+        self._check_complete(
+            column,
+            "every row needs a group (--rank-groups): fill it in, such as 'unknown', or leave the "
+            "row out",
+        )
+        names = self.texts(column).astype(str)
+        if np.unique(names).size == names.size:
+            raise UsageError(
+                f"--rank-groups {column!r} has another value in every row of {self.path}, so that "
+                "no rows are ranked together; name a column whose values repeat"
+            )
+        return names
+
+    def _check_complete(self, column: str, remedy: str) -> None:
+        """Refuse a column with empty cells."""
+        missing = self.frame[column].isna().to_numpy()
         if missing.any():
             n_more = int(missing.sum()) - 1
             more = f", as are {n_more} more" if n_more else ""
-            raise UsageError(
-                f"{self.path}: {_cell(column, missing)} is empty{more}; every row needs a label: "
-                "fill it in, or leave the row out"
-            )
-        return as_labels(series.to_numpy(), f"column {column!r} of {self.path}")
+            raise UsageError(f"{self.path}: {_cell(column, missing)} is empty{more}; {remedy}")
 
     def is_text(self, name: str) -> bool:
         """Whether a column holds categories: text, and more of it than numbers."""

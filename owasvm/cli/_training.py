@@ -42,11 +42,13 @@ class Training:
     scaling: str
     notes: Notes
     ids: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None
 
     def take(self, rows: NDArray[Any]) -> Training:
         """Some of the rows."""
         samples = self.samples.iloc[rows] if hasattr(self.samples, "iloc") else self.samples[rows]
-        return replace(self, samples=samples, labels=self.labels[rows])
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, samples=samples, labels=self.labels[rows], groups=groups)
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
@@ -76,14 +78,19 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_training(arguments: argparse.Namespace, options: ReadingOptions) -> Training:
-    """Features and labels of the data file."""
+def read_training(
+    arguments: argparse.Namespace, options: ReadingOptions, rank_groups: str | None = None
+) -> Training:
+    """Features and labels of the data file, and the groups that a column of it names."""
     texts = [name for text in arguments.categorical for name in (text, *text.split(","))]
+    if rank_groups is not None:
+        texts.append(rank_groups)
     data = read_data(arguments.data, options, texts)
     if isinstance(data, SvmlightData):
-        return _from_svmlight(data, arguments)
-    names = _feature_names(data, arguments)
+        return _from_svmlight(data, arguments, rank_groups)
+    names = _feature_names(data, arguments, rank_groups)
     labels = data.labels(arguments.target)
+    groups = None if rank_groups is None else data.groups(rank_groups)
     categories = choose_categories(data, names, arguments)
     fills = arguments.missing == "impute"
     samples = make_frame(data, names, categories, fills=fills)
@@ -92,19 +99,23 @@ def read_training(arguments: argparse.Namespace, options: ReadingOptions) -> Tra
     notes = Notes(
         target=arguments.target,
         id=arguments.id,
+        rank_groups=rank_groups,
         categories={name: sorted(set(samples[name])) for name in categories},
         fills=fills,
     )
     features = make_features(samples, categories, scaling, fills=fills)
     ids = None if arguments.id is None else data.frame[arguments.id].to_numpy()
-    return Training(samples, labels, features, scaling, notes, ids)
+    return Training(samples, labels, features, scaling, notes, ids, groups)
 
 
-def _from_svmlight(data: SvmlightData, arguments: argparse.Namespace) -> Training:
+def _from_svmlight(
+    data: SvmlightData, arguments: argparse.Namespace, rank_groups: str | None
+) -> Training:
     if arguments.target is not None:
         raise UsageError("--target does not apply to svmlight files, whose labels stand in front")
-    for option in ("id", "drop", "categorical"):
-        if getattr(arguments, option):
+    given = {name: getattr(arguments, name) for name in ("id", "drop", "categorical")}
+    for option, value in {**given, "rank-groups": rank_groups}.items():
+        if value:
             raise UsageError(
                 f"--{option} does not apply to svmlight files, whose columns have no names"
             )
@@ -119,7 +130,9 @@ def _from_svmlight(data: SvmlightData, arguments: argparse.Namespace) -> Trainin
     return Training(samples, data.labels(), make_scaler(scaling), scaling, notes)
 
 
-def _feature_names(data: TableData, arguments: argparse.Namespace) -> list[str]:
+def _feature_names(
+    data: TableData, arguments: argparse.Namespace, rank_groups: str | None
+) -> list[str]:
     """The columns that are features."""
     if len(data.columns) == 1:
         raise UsageError(
@@ -136,7 +149,15 @@ def _feature_names(data: TableData, arguments: argparse.Namespace) -> list[str]:
         data.check_columns([arguments.id], "--id")
         if arguments.id == arguments.target:
             raise UsageError(f"--id and --target are the same column, {arguments.id!r}")
-    others = {arguments.target, arguments.id, *data.names_in(arguments.drop, "--drop")}
+    if rank_groups is not None:
+        data.check_columns([rank_groups], "--rank-groups")
+        if rank_groups == arguments.target:
+            raise UsageError(
+                f"--rank-groups and --target are the same column, {rank_groups!r}; to rank within "
+                "each class use --ranks class"
+            )
+    dropped = data.names_in(arguments.drop, "--drop")
+    others = {arguments.target, arguments.id, rank_groups, *dropped}
     names = [name for name in data.columns if name not in others]
     if not names:
         raise UsageError(f"{data.path} has no features beside the target {arguments.target!r}")

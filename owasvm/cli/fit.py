@@ -67,6 +67,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_training_options(parser)
     parser.add_argument(
+        "--rank-groups",
+        metavar="COLUMN",
+        help="column that names a group for each row, such as a hospital: no feature, but "
+        "deviations are ranked within each group, so that the worst rows of every group count",
+    )
+    parser.add_argument(
         "--output", metavar="MODEL", type=Path, required=True, help="model file to write (*.skops)"
     )
     parser.add_argument(
@@ -97,9 +103,10 @@ def run(arguments: argparse.Namespace) -> int:
     check_packages("fit", "pandas", "skops", files=(arguments.data,))
     _check_folds(arguments)
     check_model_options(arguments)
+    _check_ranks(arguments)
     options = reading_options(arguments)
     check_output(arguments.output, arguments.data)
-    training = read_training(arguments, options)
+    training = read_training(arguments, options, arguments.rank_groups)
     check_size(training, arguments)
     check_classes(training, arguments, ", or skip the cross-validation with --cv 0")
     trained = _train(training, arguments)
@@ -117,6 +124,14 @@ def _check_folds(arguments: argparse.Namespace) -> None:
         raise UsageError("--cv 1 leaves nothing to train on; use 2 or more folds, or 0 for none")
     if arguments.cv == 0 and chooses(arguments):
         raise UsageError("--cv 0 leaves nothing to choose by; use 2 or more folds, or one value")
+
+
+def _check_ranks(arguments: argparse.Namespace) -> None:
+    if arguments.rank_groups is not None and arguments.ranks == "class":
+        raise UsageError(
+            "--ranks class and --rank-groups both say among whom deviations are ranked; leave one "
+            "out, or name a column that holds pairs of group and class"
+        )
 
 
 def _train(training: Training, arguments: argparse.Namespace) -> Trained:
