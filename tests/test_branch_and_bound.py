@@ -20,6 +20,7 @@ from owasvm.optimality import certificate
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solution import Status
 from owasvm.solvers import Settings, branch_and_bound, solve
+from owasvm.solvers.general import relay as relay_module
 from owasvm.solvers.general.assignments import log_assignments
 from owasvm.solvers.general.candidates import evaluate
 from owasvm.solvers.general.choice import Choice, Trial, choose_relaxation
@@ -329,7 +330,7 @@ def test_ranges_hold_every_better_classifier(family, gamma):
             centre = data.coordinates(ball.coef, 0.0, data.n_directions)[1:]
             assert np.linalg.norm(at[1:] - centre) <= ball.radius * (1 + 1e-9) + 1e-6
             if trial % 5 == 0:
-                choice = Choice(data, split, n_directions=0, remains=(0.5,))
+                choice = Choice(data, split, -1, n_directions=0, remains=(0.5,))
                 search.incumbent = replace(classifier, objective=upper)
                 branching = CoordinateBranching(search, choice)
                 n_directions = trial % 3
@@ -348,7 +349,7 @@ def test_chosen_relaxations_prove_nothing_wrong_and_more_than_equal_emphases(gam
     incumbent = solve(problem, "branch-and-bound", options={"max_nodes": 20})
     best = evaluate(problem, incumbent.dual, incumbent.intercept)
     search.accept(best)
-    choice = choose_relaxation(search)
+    choice = choose_relaxation(search, 1.0)
     assert all(0.0 <= share <= 1.0 for share in choice.remains)
     plain, chosen = Trial(search, CentredData(problem)), Trial(search, choice.data)
     for kept in (-1, 3, 8):
@@ -914,6 +915,64 @@ def test_two_trees_take_turns_on_few_samples(monkeypatch, seed):
     assert [info["n_iter"] for info in seen] == sorted(info["n_iter"] for info in seen)
     bounds = np.array([info["lower_bound"] for info in seen])
     assert np.all(np.diff(bounds) >= -1e-9 * abs(turns.objective))
+
+
+def relay(monkeypatch, **changes):
+    """Branch and bound whose trees take over at other times; the relaxations that were chosen."""
+    tuning = branch_and_bound.TUNING
+    tuning = replace(tuning, relay=replace(tuning.relay, **changes))
+    monkeypatch.setattr(branch_and_bound, "TUNING", tuning)
+    choices = []
+    choose = relay_module.choose_relaxation
+
+    def note(*arguments):
+        choices.append(choose(*arguments))
+        return choices[-1]
+
+    monkeypatch.setattr(relay_module, "choose_relaxation", note)
+    return choices
+
+
+@pytest.mark.parametrize("gamma", [None, 0.5])
+def test_trees_that_take_over_prove_nothing_wrong(monkeypatch, gamma):
+    problem = noisy_problem(66, "quadratic", 0.8, C=2.0, gamma=gamma)
+    alone = solve(problem, "dca", options={"n_init": 3})
+    choices = relay(monkeypatch, first_turn=8, near_limit=np.inf, worth=np.inf)
+    seen = []
+    limits = {"mip_gap": 1e-6, "options": {"max_nodes": 24}}
+    relayed = solve(problem, "branch-and-bound", callback=seen.append, **limits)
+    assert len(choices) == 3
+    assert relayed.status is Status.NODE_LIMIT and relayed.n_iter == 24
+    assert relayed.lower_bound <= alone.objective * (1 + 1e-9)
+    bounds = np.array([info["lower_bound"] for info in seen])
+    assert np.all(np.diff(bounds) >= 0.0)
+
+
+def test_a_tree_makes_way_only_for_a_better_relaxation_and_only_near_its_limit(monkeypatch):
+    problem = noisy_problem(80, "quadratic", 0.8, C=2.0)
+    limits = {"mip_gap": 1e-6, "options": {"max_nodes": 40}}
+    hopeful = relay(monkeypatch, first_turn=8, near_limit=0.0)
+    from_one_tree = solve(problem, "branch-and-bound", **limits)
+    assert len(hopeful) == 1
+    particular = relay(monkeypatch, first_turn=8, near_limit=np.inf, worth=0.0)
+    again = solve(problem, "branch-and-bound", **limits)
+    assert len(particular) == 2
+    assert again.lower_bound == from_one_tree.lower_bound
+
+
+def test_relaxations_lack_no_less_at_more_places():
+    problem = noisy_problem(60, "quadratic", 0.8, C=2.0, gamma=0.5)
+    search = Search(problem, Settings())
+    search.minorants.improve()
+    search.accept(search.minorants.best.candidate)
+    choice = choose_relaxation(search, 1.0)
+    rng = np.random.default_rng(0)
+    coefs = rng.uniform(0.0, 0.1, size=(3, 60))
+    places = [evaluate(problem, coef, rng.normal()) for coef in coefs]
+    lacking = [choice.lacking(search, places[:number]) for number in range(4)]
+    assert np.all(np.diff(lacking) >= 0.0)
+    fitted = choose_relaxation(search, 1.0, places)
+    assert fitted.lacking(search, places) <= lacking[-1]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.solvers import Settings, solve
 from owasvm.solvers.general.candidates import evaluate
-from owasvm.solvers.general.emphasis import emphasise_margin, level_emphases, refit_emphases
+from owasvm.solvers.general.emphasis import emphasise_margin, refit_emphases
 from owasvm.solvers.general.geometry import CentredData, Frame, slack_ranges
 from owasvm.solvers.general.rank_split import (
     convex_envelope,
@@ -267,19 +267,20 @@ def centred_data(problem, emphases, seed=0):
         return CentredData(problem, 10.0 ** rng.uniform(-1, 1, size=problem.n_samples))
     slack = rng.normal(size=problem.n_samples)
     slack[0] = 0.5
+    data = emphasise_margin(problem, slack, EmphasisTuning())
     if emphases == "refitted":
         spreads = np.maximum(rng.normal(size=problem.n_samples), 0.0) + 1e-3
-        data = emphasise_margin(problem, slack, EmphasisTuning())
         return refit_emphases(data, spreads, 1, EmphasisTuning())
-    return level_emphases(Search(problem, Settings()), slack)
+    return data
 
 
-EMPHASES = ["equal", "any", "levelled", "refitted"]
+EMPHASES = ["equal", "any", "margin", "refitted"]
 
 
-def test_levelled_emphases_without_a_sample_near_the_margin():
+def test_emphases_without_a_sample_near_the_margin_are_equal():
     problem = random_problem("features", 0)
-    data = level_emphases(Search(problem, Settings()), np.full(problem.n_samples, -5.0))
+    slack = np.full(problem.n_samples, -5.0)
+    data = emphasise_margin(problem, slack, EmphasisTuning())
     assert np.all(data.emphases == data.emphases[0])
 
 

@@ -19,6 +19,7 @@ from owasvm.solvers.general.exploration import explore
 from owasvm.solvers.general.orders import OrderBranching
 from owasvm.solvers.general.positions import PositionBranching
 from owasvm.solvers.general.ranks import RankBranching
+from owasvm.solvers.general.relay import relay_trees
 from owasvm.solvers.general.search import Search, run_search
 from owasvm.solvers.general.shares import ShareBranching
 from owasvm.solvers.general.tree import Tree
@@ -139,14 +140,11 @@ def _hand_out_ranks(search: Search) -> Iterator[Turn]:
         yield Tree(search, OrderBranching(search, mass)), None
 
 
-def _split_coordinates(search: Search) -> Iterator[Turn]:
-    yield Tree(search, CoordinateBranching(search, choose_relaxation(search))), None
-
-
 def _alternate(search: Search) -> Iterator[Turn]:
     """Few samples: either tree can be the one that ends soon, and descents are cheap."""
     tuning = search.tuning.tree
-    coordinates = Tree(search, CoordinateBranching(search, choose_relaxation(search)))
+    choice = choose_relaxation(search, search.tuning.choice.share_of_time)
+    coordinates = Tree(search, CoordinateBranching(search, choice))
     yield coordinates, tuning.coordinates_first
     shake(search, tuning.n_shakes)
     yield _share_tree(search), tuning.then_shares
@@ -164,7 +162,7 @@ STRATEGIES = (
     ),
     Strategy(has_few_assignments, _hand_out_ranks),
     Strategy(lambda search: has_shares(search) and _has_few_samples(search), _alternate),
-    Strategy(lambda _: True, _split_coordinates),
+    Strategy(lambda _: True, relay_trees),
 )
 
 

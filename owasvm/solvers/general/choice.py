@@ -1,13 +1,13 @@
 """Which relaxation suits a problem: the split of the costs, the emphases, the directions.
 
-All are judged by what the bound lacks at two places: the coordinates of the incumbent, and those
-of the solution of the best convex problem below ours, which is where bounds tend to be lowest. No
-box around them can prove more.
+All are judged by what the bound lacks at some places: the coordinates of the incumbent, those of
+the solution of the best convex problem below ours, which is where bounds tend to be lowest, and
+those at which a tree has found them lowest. No box around them can prove more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.solvers.general.candidates import Candidate
-from owasvm.solvers.general.emphasis import emphasise_margin, level_emphases, refit_emphases
+from owasvm.solvers.general.emphasis import emphasise_margin, refit_emphases
 from owasvm.solvers.general.geometry import CentredData, Frame, slack_ranges
 from owasvm.solvers.general.rank_split import (
     convex_envelope,
@@ -30,12 +30,17 @@ FloatArray = NDArray[np.float64]
 
 
 class Trial:
-    """What splits and numbers of directions lack with the emphases of `data`."""
+    """What splits and numbers of directions lack with the emphases of `data`.
 
-    def __init__(self, search: Search, data: CentredData) -> None:
+    At the incumbent, at the solution of the best minorant, and at other `places`.
+    """
+
+    def __init__(
+        self, search: Search, data: CentredData, places: Sequence[Candidate] = ()
+    ) -> None:
         self.search = search
         self.data = data
-        self._places = (search.incumbent, search.minorants.best.candidate)
+        self.places = places
         self._slacks = slack_ranges(search.problem, data, search.incumbent.objective)
         self._known: dict[tuple[int, int], BoxBound] = {}
 
@@ -54,7 +59,8 @@ class Trial:
             useful = self.search.tuning.relaxation.useful_curvature
             frame = Frame(self.data, n_directions, useful)
             relaxer = Relaxer(self.search, frame, self.split(n_kept))
-            bounds = (self._bound_at(place, relaxer, n_directions) for place in self._places)
+            places = (self.search.incumbent, self.search.minorants.best.candidate, *self.places)
+            bounds = (self._bound_at(place, relaxer, n_directions) for place in places)
             self._known[key] = min(bounds, key=lambda bound: bound.value)
         return self._known[key]
 
@@ -73,52 +79,66 @@ class Trial:
 class Choice:
     """A relaxation: emphases and split, fitted for a number of directions.
 
-    ``remains[k]`` is the share still lacking when direction ``k + 1`` becomes a coordinate.
+    ``remains[k]`` is the share still lacking when direction ``k + 1`` becomes a coordinate. The
+    split keeps ``n_kept`` of the last costs.
     """
 
     data: CentredData
     split: Split
+    n_kept: int
     n_directions: int
     remains: tuple[float, ...]
 
+    def lacking(self, search: Search, places: Sequence[Candidate] = ()) -> float:
+        """What its bounds lack at `places`, too, before more directions are taken in."""
+        return Trial(search, self.data, places).lacking(self.n_kept, self.n_directions)
 
-def choose_relaxation(search: Search) -> Choice:
+
+def choose_relaxation(
+    search: Search, share_of_time: float, places: Sequence[Candidate] = ()
+) -> Choice:
     """Emphases and split with which the bounds that matter most are best.
 
     They are fitted for no direction among the coordinates, for one and more. What counts is the
     share that is closed of the gap to the best convex problem below ours; every direction
     must make up for the boxes it multiplies. Boxes take in directions when they need them.
+
+    Parameters
+    ----------
+    search : Search
+        The search.
+    share_of_time : float
+        Share of the time limit after which the best choice so far will do.
+    places : sequence of Candidate, default=()
+        Where bounds matter beside the incumbent and the solution of the best minorant.
     """
     problem, clock, tuning = search.problem, search.clock, search.tuning.choice
     best = search.incumbent
     enough = tuning.closed_share * search.settings.mip_gap * max(1.0, abs(best.objective))
     gap = max(best.objective - search.minorants.bound, enough)
-    trial = Trial(search, CentredData(problem))
-    kept = _search_kept(trial, 0, enough)
+    trial = Trial(search, CentredData(problem), places)
+    kept = _look_at_kept(trial)
     chosen, merit = (trial, kept, 0), 1.0 - trial.lacking(kept, 0) / gap
-    if trial.lacking(kept, 0) <= enough or clock.has_spent(tuning.share_of_time):
+    if trial.lacking(kept, 0) <= enough or clock.has_spent(share_of_time):
         return _describe(*chosen)
     slack = 1.0 - problem.y * (problem.scores(best.coef) + best.intercept)
     for n_directions in range(min(tuning.max_directions, trial.data.n_directions) + 1):
         discount = tuning.direction_share**n_directions
         if discount <= merit:
             break
-        # Levelling blurs the leading directions, which is good when none is a coordinate.
-        if n_directions == 0:
-            data = level_emphases(search, slack)
-        else:
-            data = emphasise_margin(problem, slack, search.tuning.emphasis)
+        data = emphasise_margin(problem, slack, search.tuning.emphasis)
         if data.n_directions < n_directions:
             # With these emphases fewer directions are left of data of low rank.
             break
-        for fit, fit_kept in _fit(Trial(search, data), kept, n_directions, enough):
+        trial = Trial(search, data, places)
+        for fit, fit_kept in _fit(trial, kept, n_directions, enough):
             lacking = fit.lacking(fit_kept, n_directions)
             if lacking <= enough:
                 return _describe(fit, fit_kept, n_directions)
             if (1.0 - lacking / gap) * discount > merit:
                 chosen = fit, fit_kept, n_directions
                 merit = (1.0 - lacking / gap) * discount
-            if clock.has_spent(tuning.share_of_time):
+            if clock.has_spent(share_of_time):
                 return _describe(*chosen)
     return _describe(*chosen)
 
@@ -128,13 +148,13 @@ def _describe(trial: Trial, kept: int, n_directions: int) -> Choice:
     lacking = [max(trial.lacking(kept, number), 0.0) for number in range(n_directions, most + 1)]
     remains = [1.0] * n_directions
     remains += [min(after / max(before, 1e-300), 1.0) for before, after in pairwise(lacking)]
-    return Choice(trial.data, trial.split(kept), n_directions, tuple(remains))
+    return Choice(trial.data, trial.split(kept), kept, n_directions, tuple(remains))
 
 
 def _fit(trial: Trial, near: int, n_directions: int, enough: float) -> Iterator[tuple[Trial, int]]:
     """Trials with better and better emphases, each with its split."""
     search, tuning = trial.search, trial.search.tuning.choice
-    kept = _search_kept(trial, n_directions, enough, near)
+    kept = _search_kept(trial, near, n_directions, enough)
     yield trial, kept
     best, least = trial, trial.lacking(kept, n_directions)
     spreads = trial.bound(kept, n_directions).spreads
@@ -145,31 +165,32 @@ def _fit(trial: Trial, near: int, n_directions: int, enough: float) -> Iterator[
         data = refit_emphases(trial.data, spreads, n_directions, search.tuning.emphasis)
         if data.n_directions < n_directions:
             break
-        trial = Trial(search, data)
+        trial = Trial(search, data, trial.places)
         in_vain += 1
         if trial.lacking(kept, n_directions) < least:
             best, least, in_vain = trial, trial.lacking(kept, n_directions), 0
             yield trial, kept
         seen = trial.bound(kept, n_directions).spreads
         spreads = tuning.inertia * spreads + (1.0 - tuning.inertia) * seen
-    yield best, _search_kept(best, n_directions, enough, kept)
+    yield best, _search_kept(best, kept, n_directions, enough)
 
 
-def _search_kept(trial: Trial, n_directions: int, enough: float, near: int | None = None) -> int:
-    """Number of last costs that the rising part should keep, -1 for all rises.
-
-    What is lacking falls and rises again with that number, so a coarse look and steps downhill
-    from there will do.
-    """
-    costs, clock = trial.search.costs, trial.search.clock
-    largest = int(np.argmin(costs[::-1]))
-    if near is None:
-        n_looks = trial.search.tuning.choice.n_kept
-        grid = {-1, *np.geomspace(1, max(largest, 1), n_looks).astype(int).tolist()}
-    else:
-        grid = {-1, near}
+def _look_at_kept(trial: Trial) -> int:
+    """Number of last costs that the rising part should keep, -1 for all rises: a coarse look."""
+    largest = _most_kept(trial)
+    n_looks = trial.search.tuning.choice.n_kept
+    grid = {-1, *np.geomspace(1, max(largest, 1), n_looks).astype(int).tolist()}
     candidates = sorted(number for number in grid if number <= largest)
-    best = min(candidates, key=lambda number: trial.lacking(number, n_directions))
+    return min(candidates, key=lambda number: trial.lacking(number, 0))
+
+
+def _search_kept(trial: Trial, near: int, n_directions: int, enough: float) -> int:
+    """The same, downhill from a number nearby.
+
+    What is lacking falls and rises again with that number.
+    """
+    clock, largest = trial.search.clock, _most_kept(trial)
+    best = min({-1, near}, key=lambda number: trial.lacking(number, n_directions))
     step = max(best // 3, 1)
     while best >= 0 and step >= 1 and trial.lacking(best, n_directions) > 0.1 * enough:
         if clock.expired:
@@ -180,3 +201,8 @@ def _search_kept(trial: Trial, n_directions: int, enough: float, near: int | Non
             step //= 2
         best = better
     return best
+
+
+def _most_kept(trial: Trial) -> int:
+    """How many last costs never fall towards the largest deviation."""
+    return int(np.argmin(trial.search.costs[::-1]))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from owasvm.solvers.general.candidates import evaluate
+from owasvm.solvers.general.candidates import Candidate, evaluate
 from owasvm.solvers.general.choice import Choice
 from owasvm.solvers.general.descent import propose
 from owasvm.solvers.general.geometry import Frame, intercept_range, safe_ball, slack_ranges
@@ -39,8 +39,8 @@ class CoordinateBranching:
     """Splits boxes of coordinates, within the ball around the best minorant of the search."""
 
     def __init__(self, search: Search, choice: Choice) -> None:
-        self._search = search
-        self._choice = choice
+        self.search = search
+        self.choice = choice
         self._tuning = tuning = search.tuning.coordinates
         few = search.problem.n_samples <= search.tuning.few_samples
         self._n_rounds = tuning.n_rounds_few if few else tuning.n_rounds
@@ -52,7 +52,7 @@ class CoordinateBranching:
 
     def make_root(self) -> BoxNode:
         """All intercepts worth a look, and no direction."""
-        problem, best, data = self._search.problem, self._search.incumbent, self._choice.data
+        problem, best, data = self.search.problem, self.search.incumbent, self.choice.data
         low, high = (np.array([end]) for end in intercept_range(problem, data, best.objective))
         box = Box(low, high, *slack_ranges(problem, data, best.objective))
         at = data.coordinates(best.coef, best.intercept, 0)
@@ -61,12 +61,18 @@ class CoordinateBranching:
     def _relaxer(self, n_directions: int) -> Relaxer:
         """The relaxations with a number of directions among the coordinates."""
         if n_directions not in self._relaxers:
-            useful = self._search.tuning.relaxation.useful_curvature
-            frame = Frame(self._choice.data, n_directions, useful)
-            self._relaxers[n_directions] = Relaxer(self._search, frame, self._choice.split)
+            useful = self.search.tuning.relaxation.useful_curvature
+            frame = Frame(self.choice.data, n_directions, useful)
+            self._relaxers[n_directions] = Relaxer(self.search, frame, self.choice.split)
             centre = frame.operator.vector(frame.y * self._ball.coef)
             self._responses[n_directions] = frame.y * centre.scores
         return self._relaxers[n_directions]
+
+    def classifier(self, node: BoxNode) -> Candidate:
+        """The relaxed solution of a node as a classifier."""
+        frame = self._relaxer(node.start.coordinates.size - 1).frame
+        found = frame.classifier(node.start.coef, node.start.coordinates)
+        return evaluate(self.search.problem, *found)
 
     def _deepen(self, node: BoxNode) -> BoxNode:
         """The same box with one more direction among the coordinates."""
@@ -81,7 +87,7 @@ class CoordinateBranching:
 
     def expand(self, node: BoxNode) -> Sequence[BoxNode]:
         """Bound a box; close it, split it, or take in one more coordinate."""
-        search = self._search
+        search = self.search
         relaxer = self._relaxer(node.box.low.size - 1)
         frame = relaxer.frame
         half = 0.5 * (node.box.high - node.box.low)
@@ -113,7 +119,7 @@ class CoordinateBranching:
         of what is not due to the widths, after as many cuts as its range needs.
         """
         index = node.box.low.size - 1
-        choice, tuning, search = self._choice, self._tuning, self._search
+        choice, tuning, search = self.choice, self._tuning, self.search
         room = search.incumbent.objective - search.target
         if index >= choice.data.n_directions:
             return False

@@ -71,6 +71,11 @@ class Tree(Generic[NodeT]):
         """What its nodes, open and closed, prove together."""
         return self._frontier.bound
 
+    @property
+    def worst(self) -> NodeT | None:
+        """The open node of the least bound; None where all are closed."""
+        return self._frontier.opened[0][2] if self._frontier.opened else None
+
     def grow(self, max_nodes: int, n_nodes: int | None = None) -> Status | None:
         """Split nodes, the worst bound first.
 

@@ -121,11 +121,6 @@ class EmphasisTuning:
     # Slacks below this need little curvature [1.01, 1.01], and how little [0.99, 0.98].
     near_margin: float = -0.2
     little: float = 0.05
-    # Rounds of levelling [0.99, 1.01], 1.12 without, and their rate [0.99, 1.07].
-    n_rounds: int = 16
-    level_rate: float = 0.2
-    # Leverages count up to here [1.00, 1.00], or a round could leave an emphasis of 0.
-    max_leverage: float = 10.0
     # Rate of a refit [0.71, 0.95]: one problem closes with half of it.
     fit_rate: float = 0.3
     # Ratios of gain to cost are softened by this share of the mean [0.99, 1.03] and cut off
@@ -177,6 +172,21 @@ class CoordinateTuning:
 
 
 @dataclass(frozen=True)
+class RelayTuning:
+    """When a tree makes way for one with another relaxation."""
+
+    # Nodes before the first look at what the relaxation can prove; twice as many until the next.
+    first_turn: int = 128
+    # A tree is near its limit when it lacks at most so many times what the relaxation does.
+    near_limit: float = 1.1
+    # Another relaxation must lack at most this share.
+    worth: float = 0.85
+    # Shares of the time limit after which none is fitted, and none is thought of.
+    share_of_time: float = 0.5
+    latest: float = 0.6
+
+
+@dataclass(frozen=True)
 class TreeTuning:
     """Which tree, and what happens before it grows; figures at 320 nodes."""
 
@@ -217,4 +227,5 @@ class Tuning:
     emphasis: EmphasisTuning = field(default_factory=EmphasisTuning)
     choice: ChoiceTuning = field(default_factory=ChoiceTuning)
     coordinates: CoordinateTuning = field(default_factory=CoordinateTuning)
+    relay: RelayTuning = field(default_factory=RelayTuning)
     tree: TreeTuning = field(default_factory=TreeTuning)
