@@ -977,7 +977,10 @@ def test_relaxations_lack_no_less_at_more_places():
 
 @pytest.mark.parametrize(
     ("weights", "alpha", "where"),
-    [("quadratic", 0.8, "choose_relaxation"), ("trimmed", 0.3, "explore")],
+    [
+        ("quadratic", 0.8, (relay_module, "choose_relaxation")),
+        ("trimmed", 0.3, (branch_and_bound, "explore")),
+    ],
 )
 def test_ctrl_c_before_the_first_node_claims_no_more_than_the_minorant(
     monkeypatch, weights, alpha, where
@@ -985,7 +988,7 @@ def test_ctrl_c_before_the_first_node_claims_no_more_than_the_minorant(
     def interrupted(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(branch_and_bound, where, interrupted)
+    monkeypatch.setattr(*where, interrupted)
     problem = noisy_problem(20, weights, alpha, C=2.0, seed=1)
     with pytest.raises(KeyboardInterrupt) as stop:
         solve(problem, "branch-and-bound")

@@ -11,8 +11,6 @@ from owasvm.problem import OWAProblem
 from owasvm.solution import Solution, Status, relative_gap
 from owasvm.solvers.contract import Settings, Solver
 from owasvm.solvers.general.assignments import has_few_assignments, has_shares
-from owasvm.solvers.general.choice import choose_relaxation
-from owasvm.solvers.general.coordinates import CoordinateBranching
 from owasvm.solvers.general.descent import descend_to_end, find_starts, shake
 from owasvm.solvers.general.enumeration import Enumeration, can_enumerate
 from owasvm.solvers.general.exploration import explore
@@ -143,12 +141,15 @@ def _hand_out_ranks(search: Search) -> Iterator[Turn]:
 def _alternate(search: Search) -> Iterator[Turn]:
     """Few samples: either tree can be the one that ends soon, and descents are cheap."""
     tuning = search.tuning.tree
-    choice = choose_relaxation(search, search.tuning.choice.share_of_time)
-    coordinates = Tree(search, CoordinateBranching(search, choice))
-    yield coordinates, tuning.coordinates_first
+    coordinates = relay_trees(search)
+    for tree, n_nodes in coordinates:
+        yield tree, n_nodes or tuning.coordinates_first
+        if n_nodes is None or search.n_iter >= tuning.coordinates_first:
+            break
     shake(search, tuning.n_shakes)
     yield _share_tree(search), tuning.then_shares
-    yield coordinates, None
+    yield from coordinates
+    yield tree, None
 
 
 #: The first that suits a problem is taken.

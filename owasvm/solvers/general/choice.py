@@ -99,9 +99,10 @@ def choose_relaxation(
 ) -> Choice:
     """Emphases and split with which the bounds that matter most are best.
 
-    They are fitted for no direction among the coordinates, for one and more. What counts is the
-    share that is closed of the gap to the best convex problem below ours; every direction
-    must make up for the boxes it multiplies. Boxes take in directions when they need them.
+    They are fitted for no direction among the coordinates, for one and more. Every direction must
+    make up for the boxes it multiplies: by the share that is closed of the gap to the best convex
+    problem below ours or, where most of it is closed, by what is left. Boxes take in directions
+    when they need them.
 
     Parameters
     ----------
@@ -118,13 +119,14 @@ def choose_relaxation(
     gap = max(best.objective - search.minorants.bound, enough)
     trial = Trial(search, CentredData(problem), places)
     kept = _look_at_kept(trial)
-    chosen, merit = (trial, kept, 0), 1.0 - trial.lacking(kept, 0) / gap
-    if trial.lacking(kept, 0) <= enough or clock.has_spent(share_of_time):
+    chosen, least = (trial, kept, 0), trial.lacking(kept, 0)
+    closed = 1.0 - least / gap
+    if least <= enough or clock.has_spent(share_of_time):
         return _describe(*chosen)
     slack = 1.0 - problem.y * (problem.scores(best.coef) + best.intercept)
     for n_directions in range(min(tuning.max_directions, trial.data.n_directions) + 1):
-        discount = tuning.direction_share**n_directions
-        if discount <= merit:
+        worth, toll = tuning.direction_share**n_directions, tuning.direction_toll**n_directions
+        if worth <= closed and enough * toll >= least:
             break
         data = emphasise_margin(problem, slack, search.tuning.emphasis)
         if data.n_directions < n_directions:
@@ -135,9 +137,9 @@ def choose_relaxation(
             lacking = fit.lacking(fit_kept, n_directions)
             if lacking <= enough:
                 return _describe(fit, fit_kept, n_directions)
-            if (1.0 - lacking / gap) * discount > merit:
+            if (1.0 - lacking / gap) * worth > closed or lacking * toll < least:
                 chosen = fit, fit_kept, n_directions
-                merit = (1.0 - lacking / gap) * discount
+                closed, least = (1.0 - lacking / gap) * worth, lacking * toll
             if clock.has_spent(share_of_time):
                 return _describe(*chosen)
     return _describe(*chosen)
