@@ -1,4 +1,4 @@
-"""The report of the stored run becomes a part of the built pages, in the folder ``report``."""
+"""The reports of the stored runs become a part of the built pages, each in a folder of its own."""
 
 import sys
 from pathlib import Path
@@ -9,13 +9,16 @@ sys.path.insert(0, str(RESULTS))
 
 import packed_run  # noqa: E402
 
+FOLDERS = {"paper-run": "report", "coarse-run": "report-coarse"}
 
-def write_report(app: Any, error: Exception | None) -> None:
-    """After a build of web pages, write the report beside them."""
+
+def write_reports(app: Any, error: Exception | None) -> None:
+    """After a build of web pages, write the reports beside them."""
     if error is None and app.builder.format == "html":
-        packed_run.report(RESULTS / "run.sqlite.xz", Path(app.outdir) / "report")
+        for run, folder in FOLDERS.items():
+            packed_run.report(RESULTS / f"{run}.sqlite.xz", Path(app.outdir) / folder)
 
 
 def setup(app: Any) -> dict[str, bool]:
-    app.connect("build-finished", write_report)
+    app.connect("build-finished", write_reports)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

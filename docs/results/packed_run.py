@@ -1,7 +1,7 @@
 """Keep a run small enough for the repository, and write its report from that.
 
-    python docs/results/packed_run.py pack RUN docs/results/run.sqlite.xz
-    python docs/results/packed_run.py report docs/results/run.sqlite.xz FOLDER
+    python docs/results/packed_run.py pack RUN docs/results/paper-run.sqlite.xz
+    python docs/results/packed_run.py report docs/results/paper-run.sqlite.xz FOLDER
 
 A packed run is a store without what its report does not need: of the inner folds only those of the
 points that were chosen, gaps and times rounded to what the tables show, no objectives. The report
