@@ -124,16 +124,14 @@ def choose_relaxation(
     if least <= enough or clock.has_spent(share_of_time):
         return _describe(*chosen)
     slack = 1.0 - problem.y * (problem.scores(best.coef) + best.intercept)
-    for n_directions in range(min(tuning.max_directions, trial.data.n_directions) + 1):
+    start = Trial(search, emphasise_margin(problem, slack, search.tuning.emphasis), places)
+    # With these emphases fewer directions may be left of data of low rank.
+    most = min(tuning.max_directions, trial.data.n_directions, start.data.n_directions)
+    for n_directions in range(most + 1):
         worth, toll = tuning.direction_share**n_directions, tuning.direction_toll**n_directions
         if worth <= closed and enough * toll >= least:
             break
-        data = emphasise_margin(problem, slack, search.tuning.emphasis)
-        if data.n_directions < n_directions:
-            # With these emphases fewer directions are left of data of low rank.
-            break
-        trial = Trial(search, data, places)
-        for fit, fit_kept in _fit(trial, kept, n_directions, enough):
+        for fit, fit_kept in _fit(start, kept, n_directions, enough):
             lacking = fit.lacking(fit_kept, n_directions)
             if lacking <= enough:
                 return _describe(fit, fit_kept, n_directions)

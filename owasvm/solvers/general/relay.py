@@ -25,10 +25,14 @@ def relay_trees(search: Search) -> Iterator[tuple[Tree[BoxNode], int | None]]:
         tree = Tree(search, branching)
         n_nodes = search.tuning.relay.first_turn
         yield tree, n_nodes
-        while not _is_late(search) and _needs_cuts(tree, branching, places):
+        limit = None
+        while (node := tree.worst) is not None and not _is_late(search):
+            limit = _find_limit(branching, node, tree.bound, places)
+            if limit is not None:
+                break
             n_nodes *= 2
             yield tree, n_nodes
-        better = None if _is_late(search) else _find_better(search, choice, places)
+        better = None if limit is None else _find_better(search, limit, places)
         if better is None:
             yield tree, None
             return
@@ -41,24 +45,23 @@ def _is_late(search: Search) -> bool:
     return search.n_iter >= all_nodes or search.clock.has_spent(search.tuning.relay.latest)
 
 
-def _needs_cuts(
-    tree: Tree[BoxNode], branching: CoordinateBranching, places: list[Candidate]
-) -> bool:
-    """Whether cuts are what a tree lacks; else the place of its least bound joins the `places`."""
-    node = tree.worst
-    if node is None:
-        return False
+def _find_limit(
+    branching: CoordinateBranching, node: BoxNode, bound: float, places: list[Candidate]
+) -> float | None:
+    """What a relaxation lacks where its bounds are lowest; None where cuts are what a tree lacks.
+
+    A tree whose `bound` has come near to that gives the place of its worst node to the `places`.
+    """
     search, place = branching.search, branching.classifier(node)
     limit = branching.choice.lacking(search, [*places, place])
-    if search.incumbent.objective - tree.bound > search.tuning.relay.near_limit * limit:
-        return True
+    if search.incumbent.objective - bound > search.tuning.relay.near_limit * limit:
+        return None
     places.append(place)
-    return False
+    return limit
 
 
-def _find_better(search: Search, choice: Choice, places: list[Candidate]) -> Choice | None:
-    """A relaxation that lacks much less at the places; None where none is found."""
+def _find_better(search: Search, limit: float, places: list[Candidate]) -> Choice | None:
+    """A relaxation that lacks much less than the limit at the places; None where none is found."""
     tuning = search.tuning.relay
     again = choose_relaxation(search, tuning.share_of_time, places)
-    is_better = again.lacking(search, places) <= tuning.worth * choice.lacking(search, places)
-    return again if is_better else None
+    return again if again.lacking(search, places) <= tuning.worth * limit else None
