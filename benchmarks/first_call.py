@@ -35,15 +35,25 @@ print(time.perf_counter() - begun)
 
 FIRST_EVER = """
 import time, numpy as np
+from scipy.sparse import csr_matrix
 from owasvm import OWASVC, LinearOWASVC
 rng = np.random.default_rng(0)
-X = rng.normal(size=(200, 5))
-y = np.where(X[:, 0] + rng.normal(size=200) > 0, 1, -1)
+X = rng.normal(size=({n_samples}, {n_features}))
+y = np.where(X[:, 0] + rng.normal(size={n_samples}) > 0, 1, -1)
 begun = time.process_time()
-{estimator}.fit(X, y)
+{estimator}.fit({X}, y)
 print(time.process_time() - begun)
 """
-ESTIMATORS = ("OWASVC()", "LinearOWASVC()", "OWASVC(weights='trimmed', alpha=0.2)")
+# Larger problems need functions that smaller ones do not.
+FIRST_EVER_CASES = (
+    ("OWASVC()", 200, 5, "X"),
+    ("OWASVC()", 600, 20, "X"),
+    ("OWASVC(class_weight='balanced')", 1500, 20, "X"),
+    ("LinearOWASVC()", 200, 5, "X"),
+    ("LinearOWASVC()", 2000, 1000, "csr_matrix(np.where(X > 2.0, X, 0.0))"),
+    ("OWASVC(weights='trimmed', alpha=0.2)", 200, 5, "X"),
+    ("OWASVC(weights='trimmed', alpha=0.2)", 600, 20, "X"),
+)
 
 
 def seconds_first_ever(code: str) -> float:
@@ -76,9 +86,13 @@ def main() -> None:
     for label, code in cases.items():
         times = seconds(code)
         print(f"{label}: {times[0]:.2f} to {times[-1]:.2f} s")
-    for estimator in ESTIMATORS:
-        time = seconds_first_ever(FIRST_EVER.format(estimator=estimator))
-        print(f"first fit ever, {estimator}, n = 200: {time:.1f} s")
+    for estimator, n_samples, n_features, X in FIRST_EVER_CASES:
+        code = FIRST_EVER.format(
+            estimator=estimator, n_samples=n_samples, n_features=n_features, X=X
+        )
+        kind = "" if X == "X" else ", sparse"
+        time = seconds_first_ever(code)
+        print(f"first fit ever, {estimator}, {n_samples} x {n_features}{kind}: {time:.1f} s")
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from owasvm.problem import OWAProblem, RankCosts
-from owasvm.samples._newton_kernels import gram_block, projected_conjugate_gradients
+from owasvm.samples._newton_kernels import gram_block
+from owasvm.samples._projected_systems import solve_projected
 from owasvm.samples.kernel_operators import GramOperator
-from owasvm.samples.operators import factorise_definite
+from owasvm.samples.operators import ActiveSet, Memory, factorise_definite
 from owasvm.solution import Status
 from owasvm.solvers import solve
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates
@@ -17,42 +18,55 @@ from owasvm.solvers.newton._bracket import LineSearch
 from owasvm.solvers.newton.core import Inner
 
 
-def _system(constraint):
-    n = constraint.size
-    rng = np.random.default_rng(0)
-    root = rng.normal(size=(n, 3))
-    return (
-        np.ascontiguousarray(root @ root.T),
-        np.zeros(n),
-        np.ones(n),
-        np.ones(n),
-        np.arange(n),
-        np.array([0, n], dtype=np.int64),
-        np.ones(1),
-        1e-3,
-        rng.normal(size=n),
-        constraint,
-        0.0,
-        1e-8,
-        50,
+def _active_set(signs, n_alone, *, weighted=False):
+    """`n_alone` samples on their own, then two tied blocks, one of which gives way a little."""
+    n = signs.size
+    rng = np.random.default_rng(2)
+    root = np.sqrt(rng.uniform(0.5, 2.0, size=n)) if weighted else np.ones(n)
+    middle = (n_alone + n) // 2
+    ends = [n_alone, middle, n] if n_alone < n else [n]
+    return ActiveSet(
+        samples=rng.permutation(n + 3)[:n],
+        offsets=np.array([0, *ends], dtype=np.int64),
+        shrink=np.array([0.0, 1.0, 0.6]),
+        root=root,
+        tie=signs * root,
+        ridge=1e-3,
+        imbalance=0.7,
+        free=True,
+        accuracy=1e-9,
+        memory=Memory(),
     )
 
 
-NO_MATRIX = np.empty((0, 0))
+def _kernel(n):
+    root = np.random.default_rng(0).normal(size=(n, 4))
+    return root @ root.T
 
 
 def test_no_constraint_is_left_to_the_factorisation():
-    _, _, converged = projected_conjugate_gradients(*_system(np.zeros(8)), NO_MATRIX)
+    active = _active_set(np.ones(8), 8)
+    active.ones[:] = 0.0
+    _, _, converged = solve_projected(_kernel(11), np.zeros(11), active, np.ones(8), 50)
     assert not converged
 
 
-def test_the_constraint_holds():
-    constraint = np.linspace(-1.0, 1.0, 8)
-    system = _system(constraint)
-    z, _, _ = projected_conjugate_gradients(*system, NO_MATRIX)
-    assert abs(constraint @ z) <= 1e-12 * np.linalg.norm(z)
-    same, _, _ = projected_conjugate_gradients(*system, gram_block(*system[:8]))
-    np.testing.assert_allclose(same, z, atol=1e-9 * np.linalg.norm(z))
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_alone", [0, 3, 8])
+def test_projected_systems_are_solved(n_alone, weighted):
+    """By the equations that define them, from the matrix of the system and without it."""
+    signs = np.where(np.arange(8) % 3 == 0, -1.0, 1.0)
+    active = _active_set(signs, n_alone, weighted=weighted)
+    gram = _kernel(11)
+    means = GramOperator(gram).means
+    linear = np.random.default_rng(1).normal(size=8)
+    matrix = gram_block(gram, means, *active.arrays)
+    for known in (None, matrix):
+        z, intercept, converged = solve_projected(gram, means, active, linear, 50, known)
+        assert converged
+        assert active.ones @ z == pytest.approx(-active.imbalance, rel=1e-10)
+        left = matrix @ z + linear + intercept * active.ones
+        assert np.linalg.norm(left) <= 1e-7 * np.linalg.norm(linear)
 
 
 def test_tied_blocks_of_one_class_each():

@@ -98,17 +98,21 @@ def gather_dense(
             out[i, j] = root[i] * (features[sample, j] - origin[j])
 
 
-@njit(cache=True)
 def sparse_norms(data: Dense, indptr: Indices) -> FloatArray:
     """``|x_i|``."""
     norms = np.empty(indptr.size - 1)
+    _write_sparse_norms(data, indptr, norms)
+    return norms
+
+
+@njit(cache=True)
+def _write_sparse_norms(data: Dense, indptr: Indices, norms: FloatArray) -> None:
     for i in range(norms.size):
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             value = np.float64(data[k])
             total += value * value
         norms[i] = np.sqrt(total)
-    return norms
 
 
 @njit(cache=True, internal=True)
@@ -170,7 +174,6 @@ def add_rows(
             add_row(coef[i], data[begin:end], indices[begin:end], out)
 
 
-@njit(cache=True)
 def sparse_scores(
     data: Dense, indices: Indices, indptr: Indices, weight: FloatArray
 ) -> FloatArray:
@@ -180,7 +183,6 @@ def sparse_scores(
     return scores
 
 
-@njit(cache=True)
 def sparse_combination(
     data: Dense, indices: Indices, indptr: Indices, coef: FloatArray, n_columns: int
 ) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Newton steps of sparse features by preconditioned conjugate gradients: compiled loops.
+"""Newton steps of sparse features by preconditioned conjugate gradients.
 
 With ``B = R D X_A`` and ``e = R D 1`` of :mod:`owasvm.samples.operators`, the intercept of a
 step is the best one for its h: ``db = (ridge imbalance - e'B h) / e'e``. What is left is
@@ -8,15 +8,16 @@ step is the best one for its h: ``db = (ridge imbalance - e'B h) / e'e``. What i
 a system of feature size. Columns of text differ in their frequency by factors of thousands; the
 diagonal of this system knows them, that of the system of the size of A would not.
 
-Rows are those of a CSR matrix, given by ``data``, ``indices`` and ``indptr``.
+Rows are those of a CSR matrix, given by ``data``, ``indices`` and ``indptr``. Only what reads them
+is compiled.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.samples._newton_kernels import centre
 from owasvm.samples._row_loops import add_row, add_rows, dot_row, multiply_rows
+from owasvm.samples.operators import ActiveSet
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -27,29 +28,42 @@ Indices = NDArray[np.int32] | NDArray[np.int64]
 _LARGE_BLOCK = 4096
 
 
-@njit(cache=True)
 def _take_rows(
-    data: Values, indices: Indices, indptr: Indices, samples: IntArray, root: FloatArray
-) -> tuple[FloatArray, Indices, IntArray]:
+    data: Values, indices: Indices, indptr: Indices, active: ActiveSet
+) -> tuple[FloatArray, Indices, Indices]:
     """``D X_A``: rows that lie side by side are read several times faster than scattered ones."""
-    starts = np.zeros(samples.size + 1, dtype=np.int64)
-    for a in range(samples.size):
-        i = samples[a]
-        starts[a + 1] = starts[a] + indptr[i + 1] - indptr[i]
-    values = np.empty(starts[-1])
-    columns = np.empty(starts[-1], dtype=indices.dtype)
-    for a in range(samples.size):
-        first, last = indptr[samples[a]], indptr[samples[a] + 1]
-        values[starts[a] : starts[a + 1]] = root[a] * data[first:last]
-        columns[starts[a] : starts[a + 1]] = indices[first:last]
+    samples = active.samples
+    starts = np.zeros(samples.size + 1, dtype=indptr.dtype)
+    np.cumsum(indptr[samples + 1] - indptr[samples], out=starts[1:])
+    values, columns = np.empty(starts[-1]), np.empty(starts[-1], dtype=indices.dtype)
+    _copy_rows(data, indices, indptr, samples, active.root, values, columns)
     return values, columns, starts
 
 
 @njit(cache=True)
+def _copy_rows(
+    data: Values,
+    indices: Indices,
+    indptr: Indices,
+    samples: IntArray,
+    root: FloatArray,
+    values: FloatArray,
+    columns: Indices,
+) -> None:
+    """Overwrites `values` and `columns`: rows one after the other, times `root`."""
+    at = 0
+    for a in range(samples.size):
+        for k in range(indptr[samples[a]], indptr[samples[a] + 1]):
+            values[at] = root[a] * data[k]
+            columns[at] = indices[k]
+            at += 1
+
+
+@njit(cache=True, internal=True)
 def _add_scatter(
     data: FloatArray,
     indices: Indices,
-    indptr: IntArray,
+    indptr: Indices,
     first: int,
     last: int,
     vector: FloatArray,
@@ -66,7 +80,7 @@ def _add_scatter(
 def _add_product(
     data: FloatArray,
     indices: Indices,
-    indptr: IntArray,
+    indptr: Indices,
     offsets: IntArray,
     shrink: FloatArray,
     tie: FloatArray,
@@ -80,76 +94,67 @@ def _add_product(
     R R takes ``1 - (1 - shrink)^2`` of the component along `tie` away: from every row, or, in a
     large block, from the sum of the rows times `tie`.
     """
-    _add_scatter(data, indices, indptr, 0, offsets[1], vector, out)
+    _add_scatter(data, indices, indptr, 0 * offsets[0], offsets[1], vector, out)
     n_large = 0
     for block in range(1, offsets.size - 1):
         first, last = offsets[block], offsets[block + 1]
-        part = tie[first:last]
-        share = shrink[block] * (2.0 - shrink[block]) / np.dot(part, part)
+        norm = 0.0
+        for i in range(first, last):
+            norm += tie[i] * tie[i]
+        share = shrink[block] * (2.0 - shrink[block]) / norm
+        along = 0.0
         if last - first >= _LARGE_BLOCK:
             _add_scatter(data, indices, indptr, first, last, vector, out)
-            total = tied_sums[n_large]
-            out -= (share * np.dot(total, vector)) * total
+            for j in range(out.size):
+                along += tied_sums[n_large, j] * vector[j]
+            for j in range(out.size):
+                out[j] -= share * along * tied_sums[n_large, j]
             n_large += 1
         else:
             multiply_rows(data, indices, indptr, first, last, vector, image)
-            image[first:last] -= (share * np.dot(part, image[first:last])) * part
+            for i in range(first, last):
+                along += tie[i] * image[i]
+            for i in range(first, last):
+                image[i] -= share * along * tie[i]
             add_rows(data, indices, indptr, first, last, image, out)
 
 
-@njit(cache=True)
 def _sum_large_blocks(
-    data: FloatArray,
-    indices: Indices,
-    indptr: IntArray,
-    offsets: IntArray,
-    tie: FloatArray,
-    n_columns: int,
+    data: FloatArray, indices: Indices, indptr: Indices, active: ActiveSet, n_columns: int
 ) -> FloatArray:
     """The rows of each large block times `tie`, added up."""
-    n_large = 0
-    for block in range(1, offsets.size - 1):
-        if offsets[block + 1] - offsets[block] >= _LARGE_BLOCK:
-            n_large += 1
-    sums = np.zeros((n_large, n_columns))
-    n_large = 0
-    for block in range(1, offsets.size - 1):
-        first, last = offsets[block], offsets[block + 1]
-        if last - first >= _LARGE_BLOCK:
-            add_rows(data, indices, indptr, first, last, tie, sums[n_large])
-            n_large += 1
+    offsets = active.offsets
+    (large,) = (np.diff(offsets[1:]) >= _LARGE_BLOCK).nonzero()
+    sums = np.zeros((large.size, n_columns))
+    for total, block in zip(sums, large + 1, strict=True):
+        add_rows(data, indices, indptr, offsets[block], offsets[block + 1], active.tie, total)
     return sums
 
 
 @njit(cache=True)
+def _add_squares(data: FloatArray, indices: Indices, out: FloatArray) -> None:
+    """Changes `out` in place: adds the squared norms of the columns."""
+    for k in range(data.size):
+        out[indices[k]] += data[k] * data[k]
+
+
 def _find_diagonal(
     data: FloatArray, indices: Indices, coupling: FloatArray, squared_ones: float, ridge: float
 ) -> FloatArray:
     """That of ``B'P B + ridge I``, tied rows taken as if they were on their own."""
     diagonal = np.zeros(coupling.size)
-    for k in range(data.size):
-        diagonal[indices[k]] += data[k] * data[k]
-    for j in range(coupling.size):
-        if squared_ones > 0.0:
-            diagonal[j] -= coupling[j] * coupling[j] / squared_ones
-        diagonal[j] = max(diagonal[j], 0.0) + ridge
+    _add_squares(data, indices, diagonal)
+    if squared_ones > 0.0:
+        diagonal -= coupling * coupling / squared_ones
+    np.maximum(diagonal, 0.0, out=diagonal)
+    diagonal += ridge
     return diagonal
 
 
-@njit(cache=True)
 def solve_by_conjugate_gradients(
-    all_data: Values,
-    all_indices: Indices,
-    all_indptr: Indices,
-    samples: IntArray,
-    offsets: IntArray,
-    shrink: FloatArray,
-    root: FloatArray,
-    tie: FloatArray,
-    ones: FloatArray,
-    ridge: float,
+    all_rows: tuple[Values, Indices, Indices],
+    active: ActiveSet,
     residual: FloatArray,
-    imbalance: float,
     free: bool,
     fixed_step: float,
     accuracy: float,
@@ -160,48 +165,42 @@ def solve_by_conjugate_gradients(
     An intercept that is not `free` moves by `fixed_step`. The residual of the system is to fall to
     `accuracy` times its first value, within `budget` products.
     """
-    data, indices, indptr = _take_rows(all_data, all_indices, all_indptr, samples, root)
-    n_columns = residual.size
-    n_active = samples.size
-    image = ones.copy()
-    squared_ones = np.dot(ones, ones) if free else 0.0
-    coupling = np.zeros(n_columns)
-    centre(image, tie, offsets, shrink)
-    add_rows(data, indices, indptr, 0, n_active, image, coupling)
-    sums = _sum_large_blocks(data, indices, indptr, offsets, tie, n_columns)
-    demand = ridge * imbalance / squared_ones if squared_ones > 0.0 else fixed_step
+    ones, ridge, n_active = active.ones, active.ridge, active.samples.size
+    rows = _take_rows(*all_rows, active)
+    squared_ones = float(ones @ ones) if free else 0.0
+    image, coupling = active.apply(ones.copy()), np.zeros(residual.size)
+    add_rows(*rows, 0, n_active, image, coupling)
+    offsets, shrink, tie = active.offsets, active.shrink, active.tie
+    sums = _sum_large_blocks(*rows, active, residual.size)
+    demand = ridge * active.imbalance / squared_ones if squared_ones > 0.0 else fixed_step
     rest = ridge * residual - demand * coupling
-    diagonal = _find_diagonal(data, indices, coupling, squared_ones, ridge)
-    h = np.zeros(n_columns)
-    scaled = rest / diagonal
-    direction = scaled.copy()
-    product = np.empty(n_columns)
-    height = np.dot(rest, scaled)
-    squared = np.dot(rest, rest)
-    goal = accuracy * accuracy * squared
+    diagonal = _find_diagonal(*rows[:2], coupling, squared_ones, ridge)
+    h = np.zeros(residual.size)
+    direction = rest / diagonal
+    height, squared = float(rest @ direction), float(rest @ rest)
+    goal = accuracy**2 * squared
     for _ in range(budget):
         if squared <= goal:
             break
-        product[:] = ridge * direction
-        _add_product(data, indices, indptr, offsets, shrink, tie, sums, direction, image, product)
+        product = ridge * direction
+        _add_product(*rows, offsets, shrink, tie, sums, direction, image, product)
         if squared_ones > 0.0:
-            product -= (np.dot(coupling, direction) / squared_ones) * coupling
-        curvature = np.dot(direction, product)
+            product -= (float(coupling @ direction) / squared_ones) * coupling
+        curvature = float(direction @ product)
         if not curvature > 0.0:
             # Rounding has eaten the ridge.
             break
         distance = height / curvature
         h += distance * direction
-        rest -= distance * product
+        product *= distance
+        rest -= product
         scaled = rest / diagonal
-        previous = height
-        height = np.dot(rest, scaled)
-        squared = np.dot(rest, rest)
+        previous, height, squared = height, float(rest @ scaled), float(rest @ rest)
         direction *= height / previous
         direction += scaled
-    multiply_rows(data, indices, indptr, 0, n_active, h, image)
-    centre(image, tie, offsets, shrink)
+    multiply_rows(*rows, 0, n_active, h, image)
+    active.apply(image)
     step = fixed_step
     if squared_ones > 0.0:
-        step = (ridge * imbalance - np.dot(ones, image)) / squared_ones
+        step = (ridge * active.imbalance - float(ones @ image)) / squared_ones
     return h, step, image + step * ones, squared <= goal

@@ -155,26 +155,15 @@ class FeatureOperator(PlainOperator):
         n_products = int(_DENSE_SPEED * small**2 * large / max(product, 1.0)) if fits else 0
         if fits and (active.memory.factorises or n_products < _WORTH_PRODUCTS):
             return None
-        arguments = (
-            *rows.arrays,
-            active.samples,
-            active.offsets,
-            active.shrink,
-            active.root,
-            active.tie,
-            active.ones,
-            active.ridge,
-            residual,
-            active.imbalance,
-        )
         how = min(_LOOSEST_SYSTEM, _LOOSENING * active.accuracy), n_products or _MAX_PRODUCTS
+        system = rows.arrays, active, residual
         h, intercept, image, converged = solve_by_conjugate_gradients(
-            *arguments, active.free, 0.0, *how
+            *system, active.free, 0.0, *how
         )
         if abs(intercept) > MAX_INTERCEPT_STEP:
             most = float(np.copysign(MAX_INTERCEPT_STEP, intercept))
             h, intercept, image, converged = solve_by_conjugate_gradients(
-                *arguments, False, most, *how
+                *system, False, most, *how
             )
         if fits and not converged:
             active.memory.factorises = True

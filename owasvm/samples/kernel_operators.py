@@ -6,7 +6,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from owasvm.samples._newton_kernels import (
@@ -14,8 +13,8 @@ from owasvm.samples._newton_kernels import (
     centre_rows,
     gram_block,
     lift_gram,
-    projected_conjugate_gradients,
 )
+from owasvm.samples._projected_systems import multiply_symmetric, solve_projected
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
     ActiveSet,
@@ -32,13 +31,10 @@ __all__ = ["GramOperator", "KernelOperator", "LiftedFactor", "multiply_symmetric
 
 # Below this many active samples a Cholesky factorisation costs less than a few products.
 _ITERATE_SIZE = 100
+# Below this share of the samples the part of Q is copied, for shorter products.
+_EXPLICIT_SHARE = 0.5
 # Products with Q that cost about one factorisation, per active sample.
 _PRODUCTS_PER_SIZE = 1 / 12
-
-
-def multiply_symmetric(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """``matrix @ vector``, reading one triangle only, which takes half the time or less."""
-    return np.asarray(dsymv(1.0, matrix.T, vector, lower=1))
 
 
 class KernelRows(Protocol):
@@ -189,20 +185,12 @@ class GramOperator(KernelOperator):
             return None
         if active.ones @ active.ones <= 1e-16 * size:
             return None
-        # A copy of a part costs as much as about seven products, and most systems take ten.
-        explicit = 2 * size < self.n_samples
-        arguments = (
-            self.gram,
-            self.means,
-            *active.arrays,
-            rows_residual,
-            active.ones,
-            -active.imbalance,
-            active.accuracy,
-            int(_PRODUCTS_PER_SIZE * size),
-            gram_block(self.gram, self.means, *active.arrays) if explicit else np.empty((0, 0)),
+        explicit = size < _EXPLICIT_SHARE * self.n_samples
+        matrix = gram_block(self.gram, self.means, *active.arrays) if explicit else None
+        budget = int(_PRODUCTS_PER_SIZE * size)
+        z, intercept, converged = solve_projected(
+            self.gram, self.means, active, rows_residual, budget, matrix
         )
-        z, intercept, converged = projected_conjugate_gradients(*arguments)
         active.memory.factorises = not converged
         if not converged or abs(intercept) > MAX_INTERCEPT_STEP:
             return None
