@@ -186,6 +186,12 @@ class Kernel:
     degree: float = 3
     coef0: float = 0.0
 
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.gamma < np.inf:
+            raise ValueError(f"gamma={self.gamma!r} must be a finite number >= 0.")
+        if self.function == "poly" and not (self.degree >= 0 and float(self.degree).is_integer()):
+            raise ValueError(f"degree={self.degree!r} must be a whole number >= 0.")
+
     @classmethod
     def resolve(
         cls,

@@ -150,6 +150,8 @@ def fit_path(
     ((2, 3), True)
     """
     grid = np.atleast_1d(np.asarray(Cs, dtype=np.float64))
+    if grid.ndim != 1 or grid.size == 0:
+        raise ValueError(f"Cs must be a list of positive numbers, got shape {grid.shape}.")
     shapes: list[float | None] = [None]
     if alphas is not None:
         shapes = np.atleast_1d(np.asarray(alphas, dtype=np.float64)).tolist()

@@ -36,6 +36,8 @@ _MAX_SUMS = 100_000
 _MAX_LISTED = 4_000_000
 # Sums closer than this share of the total are equal up to rounding.
 _EQUAL_SUMS = 1e-12
+# Share of the total that rounding can have left in a tail sum.
+_ROUNDED_SUMS = 1e-12
 # Slices of a grid are at most this share of the total, and of the distance to both ends. What a
 # convex or concave function and its chords differ by falls with the square of it.
 _SHAPED_SHARE, _SHAPED_RATIO = 1 / 4096, 1 / 128
@@ -92,6 +94,12 @@ class Profile:
     def total(self) -> float:
         """What all pay together."""
         return float(self.sums[-1])
+
+    @property
+    def never_falls(self) -> bool:
+        """Whether the density falls nowhere with the rank, up to rounding of the tail sums."""
+        rounded = _ROUNDED_SUMS * self.total / np.minimum(self.width[1:], self.width[:-1])
+        return bool(np.all(np.diff(self.density) >= -rounded))
 
     def with_density(self, density: FloatArray) -> Profile:
         """Other costs on the same slices."""

@@ -158,13 +158,13 @@ def product_without_loss(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 
 
 def lacking_definiteness(gram: FloatArray) -> float:
-    """What a given symmetric matrix lacks to be positive semi-definite.
+    """What a given symmetric matrix lacks to be positive semi-definite: a share of its diagonal.
 
-    A Cholesky factorisation tells: of the matrix lifted by what rounding of its entries can take
-    from its smallest eigenvalue, and, if that fails, by what careless arithmetic behind them can
-    (distances from products of samples far from the origin, say). O(n_samples^3 / 3), a fraction
-    of what a fit costs; once for each matrix, since searches over C fit the same one again and
-    again.
+    A Cholesky factorisation tells: of the matrix scaled to a diagonal of ones and lifted by what
+    rounding of its entries can take from its smallest eigenvalue, and, if that fails, by what
+    careless arithmetic behind them can (distances from products of samples far from the origin,
+    say). O(n_samples^3 / 3), a fraction of what a fit costs; once for each matrix, since searches
+    over C fit the same one again and again.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def lacking_definiteness(gram: FloatArray) -> float:
     Returns
     -------
     lacking : float
-        0, a small number by which no eigenvalue is too low, or infinity.
+        0, a small share by which larger diagonal entries would do, or infinity.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def lacking_definiteness(gram: FloatArray) -> float:
 
 _known: dict[bytes, float] = {}
 _MAX_KNOWN = 64
-# Share of the largest entry that arithmetic in double precision leaves if nobody takes care.
+# Share of an entry that arithmetic in double precision leaves if nobody takes care.
 _CARELESS = 1e-12
 
 
@@ -213,13 +213,17 @@ def _fingerprint(gram: FloatArray) -> bytes:
 
 def _lacking(gram: FloatArray) -> float:
     diagonal = gram.diagonal()
-    # No entry of a semi-definite matrix exceeds its largest diagonal entry.
-    largest = float(np.max(diagonal, initial=0.0))
-    if np.any(diagonal < 0.0) or largest == 0.0:
-        return np.inf if gram.any() else 0.0
-    if _has_factor(gram, 2.0 * gram.shape[0] * UNIT * largest):
+    nothing = diagonal == 0.0
+    # Next to a 0 on the diagonal of a semi-definite matrix there is nothing else.
+    if np.any(diagonal < 0.0) or np.any(gram[nothing]):
+        return np.inf
+    # A large entry must not hide what small ones lack.
+    length = np.sqrt(np.where(nothing, 1.0, diagonal))
+    scaled = gram / length
+    scaled /= length[:, np.newaxis]
+    if _has_factor(scaled, 5.0 * gram.shape[0] * UNIT):
         return 0.0
-    return _CARELESS * largest if _has_factor(gram, _CARELESS * largest) else np.inf
+    return _CARELESS if _has_factor(scaled, _CARELESS) else np.inf
 
 
 def is_proven_definite(gram: FloatArray, rounding: FloatArray) -> bool:

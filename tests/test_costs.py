@@ -135,6 +135,25 @@ def test_weighted_costs_are_those_of_the_shares():
     np.testing.assert_allclose(costs.in_order(np.array([0, 2, 1])), [0.0, 0.0, 8.0])
 
 
+MASSES = np.array([0.7, 0.8, 0.9, 1.1, 0.75, 0.75, 5e-4])
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e7], ids=["fractions", "many copies"])
+def test_callables_that_bend_where_no_slice_ends(unit):
+    """A quantifier that spares the first masses is not concave, however few they are."""
+    spares = WeightedCosts(unit * MASSES, lambda r: np.where(r < 2e-4, 0.0, r), None, 1.0)
+    assert not spares.convex
+    for concave in (np.sqrt, lambda r: np.minimum(r / 0.3, 1.0), lambda r: 1.0 * r):
+        assert WeightedCosts(unit * MASSES, concave, None, 1.0).convex
+
+
+def test_callables_of_masses_that_are_all_different():
+    masses = np.random.default_rng(0).lognormal(sigma=3.0, size=300)
+    for power in (0.2, 0.9, 1.0):
+        assert WeightedCosts(masses, lambda r, p=power: r**p, None, 1.0).convex
+    assert not WeightedCosts(masses, lambda r: np.where(r < 1e-6, 0.0, r), None, 1.0).convex
+
+
 @pytest.mark.parametrize("family", ["basic", "superquantile", "quadratic", "trimmed"])
 def test_whole_numbers_cost_what_as_many_copies_do(family):
     rng = np.random.default_rng(4)

@@ -151,3 +151,20 @@ def test_representation_is_short():
     assert (
         repr(path) == "OWAPath(alphas=array([0.6]), Cs=array([ 1., 10.]), classes=array([0, 1]))"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"gamma": -0.1}, "gamma=-0.1 must be"),
+        ({"gamma": np.nan}, "gamma=nan must be"),
+        ({"kernel": "poly", "degree": 2.5, "coef0": 20.0}, "degree=2.5 must be a whole number"),
+        ({"kernel": "poly", "degree": -1}, "degree=-1 must be"),
+        ({"Cs": []}, "Cs must be a list"),
+    ],
+)
+def test_kernels_that_are_none_are_refused(given, message):
+    """Such matrices have negative eigenvalues, and the bounds of their problems would be false."""
+    X, y = data(30)
+    with pytest.raises(ValueError, match=message):
+        fit_path(X, y, **{"Cs": [1.0], **given})

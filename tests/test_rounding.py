@@ -95,6 +95,11 @@ def test_definiteness_up_to_rounding():
     assert lacking_definiteness(gram - 1e-9 * np.eye(30)) == np.inf
     assert lacking_definiteness(-np.eye(3)) == np.inf
     assert lacking_definiteness(np.array([[0.0, 1.0], [1.0, 0.0]])) == np.inf
+    # However large another sample is.
+    hidden = np.diag([1.0, 1.0, 1.0, 1e15])
+    hidden[0, 1] = hidden[1, 0] = 2.0
+    assert lacking_definiteness(hidden) == np.inf
+    assert lacking_definiteness(np.abs(hidden) + np.diag([1.0, 1.0, 0.0, 0.0])) == 0.0
     # Known up to rounding, a singular matrix proves nothing.
     assert not is_proven_definite(gram, np.full(30, 1e-8))
     assert is_proven_definite(gram + np.eye(30), np.full(30, 1e-8))

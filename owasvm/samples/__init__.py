@@ -223,7 +223,8 @@ def _make_gram(X: Any, kernel: Kernel) -> Samples:
         # Numbers that somebody else computed are what they are.
         lacking = lacking_definiteness(matrix.values)
         definite = bool(np.isfinite(lacking))
-        rounding = rounding + np.sqrt(lacking if definite else 0.0)
+        norms = np.sqrt(np.maximum(matrix.values.diagonal(), 0.0))
+        rounding = rounding + np.sqrt(lacking if definite else 0.0) * norms
     return GramSamples(matrix.values, rounding=rounding, definite=definite, shifts=matrix.shifts)
 
 

@@ -118,7 +118,7 @@ class KernelSamples(ABC):
 
     @cached_property
     def _lacking(self) -> float:
-        """What the kernel lacks to be positive semi-definite."""
+        """What the kernel lacks to be positive semi-definite, as a share of its diagonal."""
         if self._definite is not None:
             return 0.0 if self._definite else np.inf
         return lacking_definiteness(self.gram_matrix())
@@ -132,7 +132,8 @@ class KernelSamples(ABC):
         """What each sample contributes to the rounding of the kernel values."""
         if self._given_rounding is not None:
             return self._given_rounding
-        return np.sqrt(UNIT) * self.norms + np.sqrt(self._lacking if self.is_definite else 0.0)
+        lacking = self._lacking if self.is_definite else 0.0
+        return (np.sqrt(UNIT) + np.sqrt(lacking)) * self.norms
 
     def _multiply(self, coef: FloatArray, careful: bool) -> FloatArray:
         multiply = product_without_loss if careful else np.matmul
