@@ -246,6 +246,24 @@ def test_default_tries_a_proof_where_one_is_in_reach():
     assert choose(20, "trimmed", 0.2, {"n_init": 3}) == ("dca", {"n_init": 3})
 
 
+def test_a_tree_that_is_given_up_is_no_worse_than_descent(monkeypatch):
+    """Weights with zeros among them, few samples, a large C: 1 % and 7 % were lost once."""
+    monkeypatch.setattr("owasvm.solvers.automatic._NODES_FEW", 20)
+    rng = np.random.default_rng([11, 1106])
+    rng.integers(3, 9), rng.integers(1, 4), rng.random()
+    X = rng.normal(size=(8, 3))
+    y = np.array([1, -1, -1, -1, 1, -1, 1, -1])
+    weights = np.array([0.0, 0.1884, 1.0, 0.8276, 0.397, 0.0, 0.7155, 0.6233])
+    found, descent = (
+        OWASVC(C=256.0, kernel="linear", weights=weights, solver=solver).fit(X, y)
+        for solver in ("auto", "dca")
+    )
+    assert found.status_ == "local"
+    assert found.solution_.solver == "branch-and-bound"
+    assert found.objective_ <= descent.objective_
+    assert found.lower_bound_ >= descent.lower_bound_
+
+
 @pytest.mark.parametrize("model", [OWASVC, LinearOWASVC])
 def test_local_is_no_reason_to_warn(model, monkeypatch):
     X, y = noisy_data(100)
