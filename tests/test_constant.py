@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 
 from owasvm import OWASVC, ConstantClassifierWarning, LinearOWASVC, LinearOWASVCCV
 
@@ -15,10 +16,12 @@ CHANCE = RNG.integers(0, 2, 120)
 STEEP = {"weights": "superquantile", "alpha": 0.1}
 
 
-def messages_of(fit: Callable[[], object]) -> list[str]:
-    """What a fit warns of."""
+def messages_of(fit: Callable[[], object], beside: type[Warning] | None = None) -> list[str]:
+    """What a fit warns of, beside warnings of another kind."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        if beside is not None:
+            warnings.simplefilter("ignore", beside)
         fit()
     assert all(one.category is ConstantClassifierWarning for one in caught)
     return [str(one.message) for one in caught]
@@ -94,6 +97,16 @@ def test_samples_that_are_all_the_same(value):
     X, y = np.full((20, 2), value), np.arange(20) % 2
     assert not messages_of(lambda: LinearOWASVC(**STEEP).fit(X, y))
     assert not messages_of(lambda: OWASVC(gamma=1.0, **STEEP).fit(X, y))
+
+
+def test_fits_that_were_stopped_before_they_found_anything():
+    X = np.random.default_rng(1).normal(size=(600, 2))
+    y = X[:, 0] * X[:, 1] > 0.0
+    stopped = OWASVC(callback=lambda _: False)
+    (message,) = messages_of(lambda: stopped.fit(X, y), beside=ConvergenceWarning)
+    assert "before the fit was stopped" in message
+    assert "time_limit" in message
+    assert np.unique(stopped.predict(X)).size == 1
 
 
 def test_ordinary_fits_are_silent():

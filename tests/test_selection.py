@@ -105,19 +105,26 @@ def test_folds_that_lack_a_class():
     agree(OWASVCCV([1.0], gammas=0.2, cv=cv, tol=1e-9, refit=False).fit(X, y), reference)
 
 
-@pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy", "neg_brier_score"])
+@pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy"])
 def test_scoring(binary, scoring):
     X, y = binary
-    if scoring == "neg_brier_score":
-        # It asks for probabilities, which nobody has here.
-        with pytest.raises(AttributeError):
-            OWASVCCV(CS, cv=3, scoring=scoring).fit(X, y)
-        return
     grid = {"C": CS, "alpha": [0.6], "gamma": [0.1], "weights": ["basic"]}
     reference = GridSearchCV(OWASVC(tol=1e-10), grid, cv=3, scoring=scoring).fit(X, y)
     search = OWASVCCV(CS, gammas=0.1, cv=3, scoring=scoring, tol=1e-10).fit(X, y)
     agree(search, reference)
     assert search.score(X, y) == pytest.approx(reference.score(X, y))
+
+
+@pytest.mark.parametrize("search", [OWASVCCV([]), LinearOWASVCCV(Cs=())])
+def test_no_candidates(binary, search):
+    with pytest.raises(ValueError, match="Cs is empty"):
+        search.fit(*binary)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score"])
+def test_scores_of_probabilities(binary, scoring):
+    with pytest.raises(ValueError, match=r"needs probabilities.*CalibratedClassifierCV"):
+        OWASVCCV(CS, scoring=scoring).fit(*binary)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])

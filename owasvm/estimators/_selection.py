@@ -302,7 +302,7 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         alphas = (None,) if self.alphas is None else tuple(np.atleast_1d(self.alphas).tolist())
         gammas = self._gammas()
         grid = _Grid(self._families(), alphas, self._choose_Cs(classifier, whole, gammas))
-        scorer = None if self.scoring is None else check_scoring(classifier, self.scoring)
+        scorer = self._check_scorer(classifier)
         # Several widths share what was checked; one has no use for a copy of the samples per fold.
         several = len(gammas) > 1
         trainings = [_check_fold(classifier, data, fold) if several else None for fold in folds]
@@ -464,7 +464,12 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
     ) -> FloatArray:
         """The values of C as given, or so many around what the scale of the samples suggests."""
         if not isinstance(self.Cs, Integral):
-            return np.atleast_1d(np.asarray(self.Cs, dtype=np.float64))
+            given = np.atleast_1d(np.asarray(self.Cs, dtype=np.float64))
+            if given.size == 0:
+                raise ValueError(
+                    "Cs is empty; give values of C, or how many are to be made from the data."
+                )
+            return given
         if gammas:
             classifier.set_params(gamma=gammas[len(gammas) // 2])
         classifier._resolve_kernel(whole.X, whole.mass)
@@ -473,6 +478,19 @@ class OWAClassifierCV(CaptionedBox, ClassifierMixin, SavedState):
         spread = float(np.mean(samples.norms**2) - samples.scores(even) @ even)
         scale = spread if spread > 0.0 else 1.0
         return np.geomspace(_FIRST_C, _LAST_C, int(self.Cs)) / scale
+
+    def _check_scorer(self, classifier: ExactOWAClassifier) -> Any:
+        """Who scores; None for accuracy."""
+        if self.scoring is None:
+            return None
+        scorer = check_scoring(classifier, self.scoring)
+        if getattr(scorer, "_response_method", None) == "predict_proba":
+            raise ValueError(
+                f"scoring={self.scoring!r} needs probabilities, and {type(classifier).__name__} "
+                "has decision values. Choose by another score, such as 'roc_auc', and calibrate "
+                "the outcome with sklearn.calibration.CalibratedClassifierCV."
+            )
+        return scorer
 
     def _take_over(self, classifier: ExactOWAClassifier, whole: TrainingSet) -> None:
         """What is known of the samples before anything is chosen."""

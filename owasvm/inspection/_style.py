@@ -89,6 +89,6 @@ def find_classifier(estimator: Any, needed: str) -> Any:
 
     check_is_fitted(estimator)
     raise TypeError(
-        f"estimator must be a classifier of owasvm, a pipeline that ends in one or a search over "
-        f"one; {type(inner).__name__} has no {needed}."
+        f"estimator must be a classifier of owasvm with the attribute {needed}, a pipeline that "
+        f"ends in one or a search over one; {type(inner).__name__} has no {needed}."
     )

@@ -292,8 +292,8 @@ def _folds(
     smallest = int(counts.argmin())
     if counts[smallest] < cv:
         raise ValueError(
-            f"The class {classes[smallest]!r} has {counts[smallest]} samples, fewer than cv={cv} "
-            "folds; lower cv, or leave the class out."
+            f"The class {classes.tolist()[smallest]!r} has {counts[smallest]} samples, fewer than "
+            f"cv={cv} folds; lower cv, or leave the class out."
         )
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_repeats)
     return [StratifiedKFold(int(cv), shuffle=True, random_state=int(seed)) for seed in seeds]
