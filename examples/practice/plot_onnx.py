@@ -5,7 +5,7 @@ From a data frame to ONNX
 
 A pipeline that imputes, encodes, scales and classifies, written as one ONNX file: whoever deploys
 it needs onnxruntime, and neither owasvm nor scikit-learn. Scores agree to rounding. You need
-``pip install 'owasvm[onnx]' onnxruntime pandas``.
+``pip install '.[onnx]' onnxruntime pandas``.
 """
 
 # %%

@@ -6,7 +6,7 @@ Tutorial: from data to a deployed model
 A clinic has measured cell nuclei from 569 breast tumours and wants to know which are malignant.
 We go the whole way: load, scale, fit, choose, compare, explain, calibrate, save, deploy. It takes
 about ten minutes to read; the code runs in half a minute, also as a notebook (the button is at
-the end of the page). You need ``pip install 'owasvm[experiments,onnx]' onnxruntime``.
+the end of the page). You need ``pip install '.[experiments,onnx]' onnxruntime``.
 """
 
 # %%
@@ -152,8 +152,8 @@ for measure in measures:
 # %%
 # No significant difference, and that is the normal result: on data that an ordinary SVM handles
 # well, rank weights neither win nor lose in accuracy. They earn their place where a group is rare
-# (:doc:`/auto_examples/worst_cases/plot_rare_group`) or where labels are wrong
-# (:doc:`/auto_examples/robust/plot_label_noise`).
+# (:doc:`/auto_examples/worst_cases/plot_rare_group`); where labels are wrong, trimmed ones find
+# them (:doc:`/auto_examples/robust/plot_label_noise`) and are seldom more accurate.
 #
 # So either would do. We go on with ours, for what it tells beside its accuracy.
 #

@@ -15,7 +15,7 @@ from owasvm.solvers.general.rank_split import rising_part
 __all__ = ["choose_solver"]
 
 # Weights that leave something to pay for the largest deviation: most proofs that succeed at all
-# take less than 100 nodes (427 of 463 of ``benchmarks/global_gap.py``), a second or two with 300
+# take less than 100 nodes (443 of 479 of ``benchmarks/global_gap.py``), a second or two with 300
 # samples and ten with 1,000.
 _MOST_SAMPLES = 300
 _NODES = 100
