@@ -174,12 +174,15 @@ def test_many_classes_stay_on_one_line(capsys):
     assert " to " in lines["objective"] and lines["objective"].endswith("(9 classes)")
 
 
-def test_early_stop_is_one_plain_line(capsys):
+# Stopped at once, it is at w = 0.
+@pytest.mark.filterwarnings("always:.*nothing better than w = 0:UserWarning")
+def test_early_stop_is_plain_lines(capsys):
     arguments = ["fit", "two.csv", "--target", "kind", "--output", "m.skops"]
     out, err = run(capsys, *arguments, "--time-limit", "1e-9")
-    first, second = err.splitlines()
-    assert first.startswith("owasvm: warning: 5 warnings in the cross-validation; the first: ")
+    first, second, third = err.splitlines()
+    assert first.startswith("owasvm: warning: 10 warnings in the cross-validation; the first: ")
     assert second.startswith("owasvm: warning: OWASVC stopped before its target")
+    assert third.startswith("owasvm: warning: OWASVC: nothing better than w = 0 was found")
     assert "ConvergenceWarning" not in err
     assert figures(out)["status"] == "time_limit"
 
@@ -508,7 +511,7 @@ BAD_FILES = [
     ("no_label.csv", "column 'kind', row 6 is empty; every row needs a label"),
     ("one_class.csv", "has one class only, 'virginica'"),
     ("ragged.csv", "column 'kind', row 4 is empty"),
-    ("longer.csv", "Expected 5 fields in line 5, saw 6"),
+    ("longer.csv", "longer.csv: line 5 has 6 fields instead of 5 (separator comma)"),
     ("all_longer.csv", "more values than the first line has names"),
     ("header.csv", "names columns, but has no rows"),
     ("single.csv", "only one column found in single.csv, 'kind'"),
@@ -587,6 +590,19 @@ def test_bad_file_without_target(name, words, capsys):
         (["--gamma", "1", "--sigma", "1"], "not allowed with argument"),
         (["--gamma", "-1"], "must be 0 or above"),
         (["--sigma", "1", "--kernel", "poly"], "--sigma is the width of --kernel rbf"),
+        (["--kernel", "linear", "--gamma", "0.1,1"], "--gamma has no effect on --kernel linear"),
+        (["--kernel", "linear", "--sigma", "1"], "the kernel is linear"),
+        (["--degree", "2"], "--degree has no effect on --kernel rbf; leave it out, or take"),
+        (["--coef0", "1"], "--coef0 has no effect on --kernel rbf; leave it out, or take"),
+        (["--kernel", "sigmoid", "--degree", "2"], "take --kernel poly"),
+        (
+            ["--model", "two-step", "--kernel", "linear", "--gamma", "1"],
+            "--gamma has no effect on --kernel linear",
+        ),
+        (["--drop", "kind"], "--drop 'kind' is the column of --target"),
+        (["--id", "sepal width", "--drop", "sepal width"], "is the column of --id, which is no"),
+        (["--output", "m.pkl"], "--output m.pkl: a model file is written, no .pkl; end it in"),
+        (["--output", "m.onnx"], "end it in .skops"),
         (["--model", "linear", "--kernel", "rbf"], "--kernel does not apply to --model linear"),
         (["--model", "linear", "--sigma", "1"], "--sigma does not apply to --model linear"),
         (["--model", "two-step", "--time-limit", "1"], "--time-limit does not apply"),

@@ -139,8 +139,9 @@ def test_numbers_name_groups_in_all_formats(capsys):
     [
         (["--rank-groups", "form"], "has no column 'form' (--rank-groups); did you mean 'farm'?"),
         (["--rank-groups", "kind"], "same column, 'kind'; to rank within each class use --ranks"),
-        (["--rank-groups", "row"], "--rank-groups 'row' has another value in every row"),
-        (["--rank-groups", "holes"], "column 'holes', row 2 is empty, as are 1 more; every row"),
+        (["--rank-groups", "row"], "--drop 'row' is the column of --rank-groups, which is no"),
+        (["--rank-groups", "number"], "--rank-groups 'number' has another value in every row"),
+        (["--rank-groups", "holes"], "column 'holes', row 2 is empty, as is 1 more; every row"),
         (["--ranks", "class"], "--ranks class and --rank-groups both say among whom"),
         (["--categorical", "farm"], "--categorical 'farm' is the target, the id or dropped, or"),
         (["--solver", "ogryczak-tamir"], "neither ranks='class' nor groups"),
@@ -148,9 +149,11 @@ def test_numbers_name_groups_in_all_formats(capsys):
 )
 def test_what_is_refused(options, words, capsys):
     holes = np.where(np.isin(np.arange(100), [1, 7]), None, FARMS)
-    frame().assign(row=np.arange(100), holes=holes).to_csv("data.csv", index=False)
-    arguments = [*FIT, "--drop", "row,holes", "--cv", 0]
-    assert words in refused(capsys, *arguments, *options)
+    table = frame().assign(row=np.arange(100), number=np.arange(100), holes=holes)
+    table.to_csv("data.csv", index=False)
+    arguments = [*FIT, "--drop", "row", "--cv", 0]
+    # Those that are not dropped bring notes.
+    assert words in refused(capsys, *arguments, *options, with_notes=True)
 
 
 def test_svmlight_files_have_no_column_of_groups(capsys, tmp_path):

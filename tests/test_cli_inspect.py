@@ -52,8 +52,10 @@ def test_the_default_is_that_of_label_issues(capsys, table):
     out, err = run(capsys, "iris.csv", "--target", "kind", "--output", "found.csv")
     found = pandas.read_csv("found.csv")
     expected = label_issues(None, table[NAMES], table["kind"])
+    # As in all messages, the first row of data is row 1.
+    expected["row"] += 1
     pandas.testing.assert_frame_equal(found, expected)
-    assert set(WRONG) <= set(found["row"][:8])
+    assert {row + 1 for row in WRONG} <= set(found["row"][:8])
     n_suspicious = int((expected["score"] > 0).sum())
     assert err == ""
     assert out == (
@@ -72,7 +74,7 @@ def test_options_reach_classifier_and_folds(capsys, table):
     expected = label_issues(model, kept, table["kind"], cv=3, n_repeats=2, random_state=7)
     lines = out.splitlines()
     assert lines[0] == "row,label,suggested,score"
-    assert [int(line.split(",")[0]) for line in lines[1:]] == expected["row"].tolist()
+    assert [int(line.split(",")[0]) for line in lines[1:]] == (expected["row"] + 1).tolist()
     assert "suspicious" in err
 
 
@@ -91,6 +93,17 @@ def test_formulas_are_escaped(capsys, table):
     assert set(pandas.read_csv("found.csv")["label"]) == {"versicolor", "=1+1"}
     run(capsys, *options, "--escape-formulas")
     assert set(pandas.read_csv("found.csv")["suggested"]) == {"versicolor", "'=1+1"}
+    table.assign(who=[f"=A{k}" for k in range(100)]).to_csv("iris.csv", index=False)
+    run(capsys, *options, "--escape-formulas", "--id", "who")
+    assert pandas.read_csv("found.csv")["who"].str.startswith("'=A").all()
+
+
+def test_help_says_what_is_true_of_it(capsys):
+    with pytest.raises(SystemExit):
+        main(["inspect", "--help"])
+    out = capsys.readouterr().out
+    assert "from columns to features:" in out and "kept in the model file" not in out
+    assert "1 for the first row of data" in out
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A whole job on the command line: text, gaps, ids, three classes; choosing; probabilities."""
 
+import argparse
 import importlib.util
 import json
 import subprocess
@@ -20,6 +21,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from owasvm import OWASVC, LinearOWASVC, persistence
 from owasvm.cli import _progress
+from owasvm.cli._notes import Notes
+from owasvm.cli._training import Training
 from tests import commands
 from tests.commands import run
 
@@ -233,6 +236,17 @@ def test_families_with_shapes_of_their_own(capsys):
     assert isinstance(persistence.load("m.skops")[-1], LinearOWASVC)
 
 
+def test_one_candidate_is_no_choice(capsys):
+    """Uniform weights have no shape, whatever its values."""
+    options = ["--weights", "uniform", "--alpha", "0.3,0.6", "--cv", 2]
+    out, _ = run(capsys, *FIT, *options)
+    assert "balanced accuracy" in out
+    assert "candidate" not in out
+    assert json.loads(run(capsys, *FIT, *options, "--json")[0])["candidates"] == 1
+    run(capsys, *FIT, *options[:-1], 0)
+    run(capsys, *FIT, *options, "--model", "two-step")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -292,7 +306,7 @@ def test_whole_numbers_with_gaps_are_the_same_categories(capsys):
     arguments = ["--target", "kind", "--drop", "plant", "--categorical", "plot", "--cv", 0]
     run(capsys, "fit", "whole.parquet", *arguments, "--output", "m.skops")
     _, err = run(capsys, "predict", "m.skops", "gaps.parquet", "--output", "p.csv")
-    assert "column 'plot': '' in 1 rows was not in the training data" in err
+    assert "column 'plot': '' in 1 row was not in the training data" in err
 
 
 def test_filled_values_are_medians_of_the_training_rows(capsys):
@@ -448,20 +462,56 @@ def test_too_many_rows_for_a_kernel(capsys, monkeypatch):
 
 def test_long_fits_show_life(capsys, monkeypatch):
     for name, value in {
-        "_ROWS_FOR_A_TRIAL": 60,
-        "_TRIAL_ROWS": 60,
+        "_KERNEL_TRIALS": (60, 150),
+        "_WORTH_A_TRIAL": 1,
         "_WORTH_A_NOTE": 0.0,
         "_LONG": 0.0,
     }.items():
         monkeypatch.setattr(_progress, name, value)
     frame().to_csv("train.csv", index=False)
-    monkeypatch.setattr(_progress, "_some_rows", lambda training, _: training.take(np.arange(150)))
+    monkeypatch.setattr(_progress, "_some_rows", lambda training, _: training)
     out, err = run(capsys, *FIT, "--cv", 2, "--tol", "1e-3")
     lines = err.splitlines()
     assert any("150 rows will take about" in line and "extrapolated" in line for line in lines)
     assert any("fold 2 of 2: accuracy" in line for line in lines)
     assert out.startswith("data ") and "fold 2" not in out
     assert persistence.load("m.skops")[-1].verbose == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "n_rows", "seconds"),
+    [
+        # A fixed cost of half a second, and a microsecond for each row or each pair of rows.
+        ("linear", 1_000_000, (0.5 + 1e-6 * 1_000_000)),
+        ("exact", 20_000, (0.5 + 1e-6 * 20_000**2)),
+    ],
+)
+def test_estimates(model, n_rows, seconds, monkeypatch):
+    clock = 0.0
+
+    def train(part):
+        nonlocal clock
+        clock += 0.5 + 1e-6 * part.labels.size ** (1 if model == "linear" else 2)
+
+    labels = np.arange(n_rows) % 2
+    training = Training(labels, labels, [], "none", Notes())
+    monkeypatch.setattr(_progress, "perf_counter", lambda: clock)
+    arguments = argparse.Namespace(model=model, solver=None, time_limit=None)
+    estimated = _progress.estimate(training, arguments, train)
+    assert seconds / 2 < estimated < 2 * seconds
+
+
+def test_trainings_of_few_rows_speak_after_a_while(capsys, monkeypatch):
+    short, long = [*FIT, "--cv", 2], [*FIT, "--cv", 2, "--C", "0.1,1"]
+    for arguments in (short, long):
+        _, err = run(capsys, *arguments)
+        assert "fold " not in err
+    monkeypatch.setattr(_progress, "_SILENCE", 0.0)
+    _, err = run(capsys, *short)
+    assert "owasvm: note: fold 1 of 2: accuracy" in err and "fold 2 of 2: accuracy" in err
+    _, err = run(capsys, *long)
+    assert "owasvm: note: fit 1 of 4, fold 0, C 0.1, " in err
+    assert "chosen out of 2 candidates" in err
 
 
 @pytest.mark.parametrize(
@@ -614,6 +664,19 @@ def test_exports_refuse_what_is_no_model_and_no_place(capsys):
         capsys, "export", "nothing.skops", "--onnx", "m.onnx"
     )
     assert "does not exist" in refused(capsys, "export", "m.skops", "--onnx", "no/m.onnx")
+    line = refused(capsys, "export", "train.csv", "--onnx", "m.onnx")
+    assert "train.csv is no model file" in line and "DATA" not in line
+    line = refused(capsys, "export", "m.skops", "--onnx", "m.txt")
+    assert "--onnx m.txt: an ONNX graph is written, no .txt; end it in .onnx" in line
+
+
+def test_exports_of_files_without_names_count_their_inputs(capsys):
+    pytest.importorskip("skl2onnx")
+    Path("bare.csv").write_text("".join(f"{k},{k % 3},{k // 4}\n" for k in range(8)))
+    options = ["--no-header", "--target", "3", "--cv", "0", "--output", "b.skops"]
+    run(capsys, "fit", "bare.csv", *options)
+    out, _ = run(capsys, "export", "b.skops", "--onnx", "b.onnx")
+    assert out.startswith("inputs            '1', '2'\n")
 
 
 def test_mixed_integer_models_say_what_is_going_on(capsys):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from owasvm.cli import main
+from owasvm.cli import _progress, main
 
 pytest.importorskip("pandas")
 pytest.importorskip("skops")
@@ -31,6 +31,8 @@ def test_page(tmp_path, monkeypatch):
     if not PAGE.exists():
         pytest.skip("source distributions have no docs")
     monkeypatch.chdir(tmp_path)
+    # A slow machine would speak where the page is silent.
+    monkeypatch.setattr(_progress, "_SILENCE", float("inf"))
     names: dict[str, Any] = {}
     commands = 0
     for kind, code, expected in BLOCK.findall(PAGE.read_text(encoding="utf-8")):

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owasvm.cli._data import ReadingOptions, read_data
-from owasvm.cli._errors import UsageError, listing, note
+from owasvm.cli._errors import UsageError, counted, listing, note
 from owasvm.cli._matching import Matched, match
 from owasvm.cli._notes import Notes
-from owasvm.cli._sources import data_path, in_words, size
+from owasvm.cli._sources import data_path, in_words, name_of, size
 from owasvm.cli._svmlight import is_sparse
 from owasvm.persistence import MAX_BYTES as MAX_MODEL_BYTES
 
@@ -48,6 +48,12 @@ class Application:
     probabilities: NDArray[np.float64] | None
     predictions: NDArray[Any]
 
+    @property
+    def knows_a_label(self) -> bool:
+        """Whether any row has a label that the model knows."""
+        truth = self.matched.truth
+        return truth is not None and not _is_unseen(truth, self.classes).all()
+
 
 def add_application_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the model, the data, and how large the model may be."""
@@ -73,8 +79,23 @@ def add_model_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_model(path: Path, max_bytes: int) -> tuple[Any, Notes]:
-    """The model, and what ``owasvm fit`` noted about its data."""
+def load_model(path: Path, max_bytes: int, *, with_data: bool = True) -> tuple[Any, Notes]:
+    """The model, and what ``owasvm fit`` noted about its data.
+
+    Parameters
+    ----------
+    path : Path
+        The model file.
+    max_bytes : int
+        Most bytes that it may unpack to.
+    with_data : bool, default=True
+        Whether the command takes a data file as well, which may stand in its place.
+
+    Returns
+    -------
+    model : estimator
+    notes : Notes
+    """
     from owasvm import persistence
 
     if not path.exists():
@@ -82,10 +103,8 @@ def load_model(path: Path, max_bytes: int) -> tuple[Any, Notes]:
     if not path.is_file():
         raise UsageError(f"{path} is no file, hence no model file")
     if not zipfile.is_zipfile(path):
-        raise UsageError(
-            f"{path} is no model file of 'owasvm fit'; the model comes first, then the data: "
-            "MODEL DATA"
-        )
+        order = "; the model comes first, then the data: MODEL DATA" if with_data else ""
+        raise UsageError(f"{path} is no model file of 'owasvm fit'{order}")
     try:
         metadata = persistence.read_metadata(path, max_bytes=max_bytes).get("metadata")
         return persistence.load(path, max_bytes=max_bytes), Notes.of(metadata)
@@ -113,8 +132,10 @@ def apply_model(
     -------
     application : Application
     """
-    matched = match(read_data(arguments.data, options, notes.categories), model, notes)
-    failure = f"{arguments.model} cannot be applied to {arguments.data}"
+    # Ids are carried along as they are written: 007 is not 7.
+    texts = [*notes.categories, *([] if notes.id is None else [notes.id])]
+    matched = match(read_data(arguments.data, options, texts), model, notes)
+    failure = f"{arguments.model} cannot be applied to {name_of(arguments.data)}"
     try:
         values = _in_blocks(_decision_function(model), matched.samples, notes.is_sparse)
         probabilities = None
@@ -132,7 +153,6 @@ def apply_model(
         chosen = probabilities.argmax(axis=1)
     else:
         chosen = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-    _note_unseen_labels(matched, model.classes_)
     return Application(model.classes_, matched, values, probabilities, model.classes_[chosen])
 
 
@@ -178,14 +198,23 @@ def _check(values: NDArray[np.float64], shape: tuple[int, ...], what: str) -> No
         raise UsageError(f"{what} value of row {int(without_value.argmax()) + 1} is missing")
 
 
-def _note_unseen_labels(matched: Matched, classes: NDArray[Any]) -> None:
+def _is_unseen(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels are no classes of a model, compared as text."""
     import numpy as np
 
-    if matched.truth is None:
+    return ~np.isin(labels.astype(str), classes.astype(str))
+
+
+def note_unseen_labels(applied: Application) -> None:
+    """Note labels of the file that are no classes of the model."""
+    import numpy as np
+
+    truth = applied.matched.truth
+    if truth is None:
         return
-    unseen = ~np.isin(matched.truth.astype(str), classes.astype(str))
+    unseen = _is_unseen(truth, applied.classes)
     if unseen.any():
         note(
-            f"labels the model has never seen: {listing(np.unique(matched.truth[unseen]))} in "
-            f"{int(unseen.sum())} rows; every prediction for them counts as wrong"
+            f"labels the model has never seen: {listing(np.unique(truth[unseen]))} in "
+            f"{counted(int(unseen.sum()), 'row')}; every prediction for them counts as wrong"
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from owasvm.cli._errors import UsageError, one_line
-from owasvm.cli._sources import MAX_DATA_BYTES, OPENERS, Source, in_words, size, source_of
+from owasvm.cli._sources import MAX_DATA_BYTES, OPENERS, Source, in_words, name_of, size, source_of
 from owasvm.cli._svmlight import SvmlightData, read_svmlight
 from owasvm.cli._tables import TableData, read_csv, read_parquet, separator_of
 from owasvm.persistence import ModelFileError, read_metadata
@@ -41,8 +41,9 @@ _LONGEST_FIRST_LINE = 1 << 26
 MANUAL = f"""\
 data files:
   CSV       The first line names the columns. The separator is guessed (comma,
-            semicolon, tab, bar or spaces) unless --separator is given. Errors
-            count the rows from 1, the first below the names.
+            semicolon, tab, bar or spaces) unless --separator is given. Blanks
+            around names and values are no part of them. Messages count the
+            rows from 1, the first below the names.
   Parquet   Any table of numbers and text.
   svmlight  Lines 'label index:value ...', as LIBSVM reads and writes them.
   The format follows from the name or, failing that, from the content; --format
@@ -139,35 +140,36 @@ def read_data(
     try:
         return _read(source_of(path, options.max_bytes), options, texts)
     except UnicodeError as error:
+        encoding = options.encoding.upper().removesuffix("-SIG")
         raise UsageError(
-            f"{path} is not {options.encoding.upper().removesuffix('-SIG')} text; say how it is "
-            "written: --encoding latin-1 reads files of Western Europe"
+            f"{name_of(path)} is not {encoding} text; say how it is written: --encoding latin-1 "
+            "reads files of Western Europe"
         ) from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or one_line(error)
-        raise UsageError(f"cannot read {path}: {reason}") from error
+        raise UsageError(f"cannot read {name_of(path)}: {reason}") from error
 
 
 def _read(
     source: Source, options: ReadingOptions, texts: Collection[str]
 ) -> TableData | SvmlightData:
-    path = source.path
-    chosen = options.format or _format_by_name(path)
+    name = source.name
+    chosen = options.format or _format_by_name(source.path)
     start = _first_bytes(source)
     if chosen == "parquet" or (chosen is None and start.startswith(b"PAR1")):
-        return read_parquet(source)
+        return read_parquet(source, texts)
     _refuse_foreign(source, start, options.encoding)
     sample = _sample(source, options.encoding)
     if not sample.strip():
-        raise UsageError(f"{path} is empty")
+        raise UsageError(f"{name} is empty")
     if "\0" in sample:
-        raise UsageError(f"{path} is no text: it holds bytes of value 0")
-    _refuse_json(path, sample)
+        raise UsageError(f"{name} is no text: it holds bytes of value 0")
+    _refuse_json(source.path, sample)
     if chosen == "svmlight" or (chosen is None and looks_like_svmlight(sample)):
         return read_svmlight(source)
     if chosen == "csv" and options.format is None and looks_like_svmlight(sample):
         raise UsageError(
-            f"{path} looks like an svmlight file in spite of its name: --format svmlight"
+            f"{name} looks like an svmlight file in spite of its name: --format svmlight"
         )
     return read_csv(
         source,
@@ -183,17 +185,17 @@ def _read(
 def _refuse_foreign(source: Source, start: bytes, encoding: str) -> None:
     """Refuse files of other programs, and say what makes a table of them."""
     if start.startswith((b"\xff\xfe", b"\xfe\xff")) and encoding == _DEFAULT_ENCODING:
-        raise UsageError(f"{source.path} is UTF-16 text: --encoding utf-16")
+        raise UsageError(f"{source.name} is UTF-16 text: --encoding utf-16")
     if start.startswith(b"\xd0\xcf\x11\xe0") or source.path.suffix.lower() in _WORKBOOKS:
         raise UsageError(
-            f"{source.path} is a workbook; save its sheet as CSV in the spreadsheet program"
+            f"{source.name} is a workbook; save its sheet as CSV in the spreadsheet program"
         )
     if start.startswith(b"PK\x03\x04"):
         if _is_model(source):
             raise UsageError(
-                f"{source.path} is a model file of owasvm, not data: CSV, Parquet or svmlight"
+                f"{source.name} is a model file of owasvm, not data: CSV, Parquet or svmlight"
             )
-        raise UsageError(f"{source.path} is a zip archive; unpack it first: unzip {source.path}")
+        raise UsageError(f"{source.name} is a zip archive; unpack it first")
 
 
 def _is_model(source: Source) -> bool:
@@ -215,9 +217,9 @@ def _refuse_json(path: Path, sample: str) -> None:
     first = text.partition("\n")[0].strip()
     is_lines = first.startswith("{") and first.endswith("}") and text.count("\n{") > 0
     reading = f"read_json({str(path)!r}{', lines=True' if is_lines else ''})"
-    table = str(path.with_suffix(".csv"))
+    table = str(path.with_suffix(".csv")) if path.is_file() else "table.csv"
     raise UsageError(
-        f"{path} holds JSON, not a table; make one of it: python -c "
+        f"{name_of(path)} holds JSON, not a table; make one of it: python -c "
         f'"import pandas; pandas.{reading}.to_csv({table!r}, index=False)"'
     )
 
@@ -258,7 +260,7 @@ def _sample(source: Source, encoding: str) -> str:
             text = (text + more).lstrip("\r\n")
             if len(text) > _LONGEST_FIRST_LINE:
                 raise UsageError(
-                    f"the first line of {source.path} has more than {_LONGEST_FIRST_LINE} "
+                    f"the first line of {source.name} has more than {_LONGEST_FIRST_LINE} "
                     "characters; is it a table?"
                 )
         is_whole = not stream.read(1)

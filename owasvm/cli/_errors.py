@@ -10,6 +10,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TextIO
 
+# Programs that go by the name of a file would not read what is in it.
+_SUFFIXES_OF_FORMATS = frozenset(
+    ".csv .h5 .hdf5 .html .joblib .json .md .npy .npz .onnx .parquet .pdf .pickle .pkl .pmml .png "
+    ".pq .pt .pth .py .safetensors .skops .svm .tsv .txt .xls .xlsx .xml .yaml .yml".split()
+)
+
 
 class UsageError(Exception):
     """Something the user can put right; shown as one line, exit status 2."""
@@ -61,6 +67,12 @@ def listing(names: Iterable[object], limit: int = 8) -> str:
     return ", ".join(every[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: 1 row, 2 rows, 3 classes."""
+    ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number} {noun}{ending}"
+
+
 def counting(counts: Mapping[str, int], limit: int = 8) -> str:
     """Some names in quotes, each with how often, those of 0 left out."""
     every = [f"{name!r} ({count})" for name, count in counts.items() if count]
@@ -92,3 +104,10 @@ def check_output(path: Path, *inputs: Path) -> None:
         check_replaceable(path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error}") from error
+
+
+def check_suffix(option: str, path: Path, what: str, suffix: str) -> None:
+    """Refuse a name that promises another format than the one that is written."""
+    found = path.suffix.lower()
+    if found != suffix and found in _SUFFIXES_OF_FORMATS:
+        raise UsageError(f"{option} {path}: {what} is written, no {found}; end it in {suffix}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from owasvm.cli._application import Application
+from owasvm.cli._errors import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,12 +144,16 @@ def _mean(values: NDArray[Any]) -> float:
 def as_text(evaluation: Evaluation, data: str, n_rows: int) -> str:
     """The figures for people."""
     n_labelled = int(evaluation.counts.sum())
-    rest = f"; {n_rows - n_labelled} more have no label" if n_labelled < n_rows else ""
+    n_more = n_rows - n_labelled
+    rest = f"; {n_more} more {'has' if n_more == 1 else 'have'} no label" if n_more else ""
     hits = int(evaluation.counts.trace())
     kind = "" if evaluation.n_known == 2 else " (mean of each class against the rest)"
     lines = [
-        ("data", f"{data}: {n_labelled} rows{rest}"),
-        ("accuracy", f"{100.0 * evaluation.accuracy:.2f} % ({hits} of {n_labelled} rows)"),
+        ("data", f"{data}: {counted(n_labelled, 'row')}{rest}"),
+        (
+            "accuracy",
+            f"{100.0 * evaluation.accuracy:.2f} % ({hits} of {counted(n_labelled, 'row')})",
+        ),
         ("balanced accuracy", f"{100.0 * evaluation.balanced_accuracy:.2f} %"),
         ("AUC", f"{_figure(evaluation.auc)}{kind if evaluation.auc == evaluation.auc else ''}"),
     ]

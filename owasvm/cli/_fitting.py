@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from owasvm.cli._errors import warn
+from owasvm.cli._errors import counted, warn
 from owasvm.cli._options import chooses, estimator, searches
 from owasvm.cli._pipeline import calibrate, fit_model, make_model, transform
+from owasvm.cli._progress import speak_seldom
 from owasvm.cli._training import Training, explain_refusals, keep_early_stops
 
 
@@ -85,7 +86,7 @@ def train(
     choice = None
     scores: dict[str, list[float]] = {}
     if chooses(arguments):
-        classifier, choice, scores = _choose(training, arguments, verbose)
+        classifier, choice, scores = _choose(training, arguments, verbose, report)
         report(f"chosen out of {choice.n_candidates} candidates")
     else:
         classifier = estimator(arguments, training.labels)
@@ -142,12 +143,16 @@ def _cross_validate(
                 f"{100.0 * scores['accuracy'][-1]:.2f} %, {scores['seconds'][-1]:.3g} s"
             )
     if caught:
-        warn(f"{len(caught)} warnings in the cross-validation; the first: {caught[0].message}")
+        how_many = counted(len(caught), "warning")
+        warn(f"{how_many} in the cross-validation; the first: {caught[0].message}")
     return scores
 
 
 def _choose(
-    training: Training, arguments: argparse.Namespace, verbose: int
+    training: Training,
+    arguments: argparse.Namespace,
+    verbose: int,
+    report: Callable[[str], None],
 ) -> tuple[Any, Choice, dict[str, list[float]]]:
     """The classifier with the parameters of the best score, and its scores."""
     import numpy as np
@@ -157,10 +162,13 @@ def _choose(
         keep_early_stops()
         samples = transform(training.features, training.samples)
         for search in searches(arguments, training.labels, _folds(arguments)):
-            search.set_params(refit=False, verbose=verbose)
+            # Those that speak for themselves need nobody to tell where they are.
+            callback = None if verbose else speak_seldom(report)
+            search.set_params(refit=False, verbose=verbose, callback=callback)
             fitted.append(search.fit(samples, training.labels, rank_groups=training.groups))
     if caught:
-        warn(f"{len(caught)} warnings in the cross-validation; the first: {caught[0].message}")
+        how_many = counted(len(caught), "warning")
+        warn(f"{how_many} in the cross-validation; the first: {caught[0].message}")
     best = fitted[int(np.argmax([search.best_score_ for search in fitted]))]
     results = best.cv_results_
     n_folds = best.n_splits_

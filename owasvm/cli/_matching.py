@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from owasvm.cli._errors import UsageError, listing, note
+from owasvm.cli._errors import UsageError, counted, listing, note
 from owasvm.cli._labels import as_labels
 from owasvm.cli._notes import Notes
-from owasvm.cli._pipeline import make_frame
+from owasvm.cli._pipeline import make_frame, note_gaps
 from owasvm.cli._svmlight import SvmlightData, is_sparse
 from owasvm.cli._tables import TableData
 
@@ -32,12 +31,18 @@ class Matched:
         Which rows have one.
     ids : dict
         The column that tells rows apart, under its name; empty if there is none.
+    given : ndarray or None, default=None
+        What stands where the labels should be, in rows where something does; None if in none.
+    refusal : str, default=""
+        Why these are no labels, where they cannot be any.
     """
 
     samples: Any
     truth: NDArray[Any] | None
     is_labelled: NDArray[np.bool_]
     ids: dict[str, Any]
+    given: NDArray[Any] | None = None
+    refusal: str = ""
 
 
 def match(data: TableData | SvmlightData, model: Any, notes: Notes) -> Matched:
@@ -70,36 +75,40 @@ def _match_svmlight(
 
     if notes.categories:
         raise UsageError(
-            f"{data.path} is an svmlight file, which holds numbers only; the model has categories "
+            f"{data.name} is an svmlight file, which holds numbers only; the model has categories "
             f"in {listing(notes.categories)}"
         )
     samples = data.samples(notes.starts_with_zero, int(model.n_features_in_))
     if known is not None:
-        note(f"{data.path} has no column names; its features are taken in the order of the model")
+        note(f"{data.name} has no column names; its features are taken in the order of the model")
         samples = _name_columns(samples, known)
-    truth = _labels_or_none(data.targets, data.path)
+    truth, refusal = _labels_or_refusal(data.targets, data.name)
     if truth is not None and not np.isin(truth.astype(str), model.classes_.astype(str)).any():
         # Files of samples without labels carry a number in front that means nothing.
         truth = None
-    return Matched(samples, truth, np.ones(data.targets.size, dtype=bool), {})
+    is_labelled = np.ones(data.targets.size, dtype=bool)
+    return Matched(samples, truth, is_labelled, {}, data.targets, refusal)
 
 
 def _match_table(data: TableData, model: Any, notes: Notes, known: list[str] | None) -> Matched:
     import numpy as np
 
+    data = replace(data, is_for_training=False)
     if known is None:
         known = _by_position(data, int(model.n_features_in_))
         samples: Any = np.column_stack([data.numbers(name) for name in known])
     else:
         _check_features(data, known)
         samples = make_frame(data, known, notes.categories, fills=notes.fills)
+        note_gaps(samples)
         _look_at_categories(samples, notes)
     others = {*known, notes.target, notes.id, notes.rank_groups}
     ignored = [name for name in data.columns if name not in others]
     if ignored:
         note(f"columns the model does not know are ignored: {listing(ignored)}")
-    truth, is_labelled = _read_truth(data, notes.target)
-    return Matched(samples, truth, is_labelled, _read_ids(data, notes.id))
+    given, is_labelled = _read_given(data, notes.target)
+    truth, refusal = (None, "") if given is None else _labels_or_refusal(given, data.name)
+    return Matched(samples, truth, is_labelled, _read_ids(data, notes.id), given, refusal)
 
 
 def _look_at_categories(samples: Any, notes: Notes) -> None:
@@ -107,10 +116,10 @@ def _look_at_categories(samples: Any, notes: Notes) -> None:
     for name, seen in notes.categories.items():
         is_new = ~samples[name].isin(seen)
         if is_new.any():
+            new = listing(sorted(set(samples[name][is_new])))
             note(
-                f"column {name!r}: {listing(sorted(set(samples[name][is_new])))} in "
-                f"{int(is_new.sum())} rows was not in the training data and counts as none of its "
-                "categories"
+                f"column {name!r}: {new} in {counted(int(is_new.sum()), 'row')} was not in the "
+                "training data and counts as none of its categories"
             )
 
 
@@ -118,10 +127,10 @@ def _read_ids(data: TableData, name: str | None) -> dict[str, Any]:
     return {name: data.frame[name].to_numpy()} if name in data.columns else {}
 
 
-def _read_truth(
+def _read_given(
     data: TableData, target: str | None
 ) -> tuple[NDArray[Any] | None, NDArray[np.bool_]]:
-    """Labels of the rows that have one, and which rows these are."""
+    """What the column of labels holds in rows where it is not empty, and which rows these are."""
     import numpy as np
 
     if target is None or target not in data.columns:
@@ -129,17 +138,15 @@ def _read_truth(
     is_labelled = ~data.frame[target].isna().to_numpy()
     if not is_labelled.any():
         return None, is_labelled
-    given = data.frame[target][is_labelled].to_numpy()
-    return _labels_or_none(given, data.path), is_labelled
+    return data.frame[target][is_labelled].to_numpy(), is_labelled
 
 
-def _labels_or_none(values: Any, path: Path) -> NDArray[Any] | None:
-    """Labels to compare predictions with; predictions do without them."""
+def _labels_or_refusal(values: Any, file: str) -> tuple[NDArray[Any] | None, str]:
+    """Labels to compare predictions with, or why these are none."""
     try:
-        return as_labels(values, f"the labels of {path}")
+        return as_labels(values, f"the labels of {file}"), ""
     except UsageError as error:
-        note(f"labels are not used: {error}")
-        return None
+        return None, str(error)
 
 
 def _check_features(data: TableData, known: list[str]) -> None:
@@ -148,13 +155,13 @@ def _check_features(data: TableData, known: list[str]) -> None:
         return
     if len(data.columns) == 1:
         raise UsageError(
-            f"only one column found in {data.path}, {listing(data.columns)}; the model needs "
-            f"{listing(known)} (if the columns were not told apart, give --separator)"
+            f"only one column found in {data.name}, {listing(data.columns)}; the model needs "
+            f"{listing(known)}{data.hint_of_separator}"
         )
     no_header = all(name.isdecimal() for name in known)
     hint = " (if its first line holds data, add --no-header)" if no_header else ""
     raise UsageError(
-        f"{data.path} lacks columns the model was trained on: {listing(missing)}; it has "
+        f"{data.name} lacks columns the model was trained on: {listing(missing)}; it has "
         f"{listing(data.columns)}{hint}"
     )
 
@@ -163,10 +170,10 @@ def _by_position(data: TableData, n_features: int) -> list[str]:
     """All columns, for a model that knows no names."""
     if len(data.columns) != n_features:
         raise UsageError(
-            f"the model knows no column names and needs {n_features} features; {data.path} has "
-            f"{len(data.columns)} columns"
+            f"the model knows no column names and needs {n_features} features; {data.name} has "
+            f"{counted(len(data.columns), 'column')}"
         )
-    note(f"the model knows no column names; the columns of {data.path} are taken in their order")
+    note(f"the model knows no column names; the columns of {data.name} are taken in their order")
     return data.columns
 
 

@@ -36,10 +36,17 @@ WEIGHTS_MANUAL = "".join(
 
 DEFAULT_WEIGHTS = "basic"
 DEFAULT_ALPHA = 0.6
+DEFAULT_KERNEL = "rbf"
 
 _GRIDS = ("C", "weights", "alpha", "gamma", "sigma")
 # Parameters of the estimators that have no meaning for a model.
 _KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
+# The kernels that a parameter is for.
+_KERNELS_WITH = {
+    "gamma": ("rbf", "poly", "sigmoid"),
+    "degree": ("poly",),
+    "coef0": ("poly", "sigmoid"),
+}
 _EXACT_PARAMETERS = ("loss", "solver", "mip_gap", "time_limit")
 _FOREIGN = {"exact": (), "linear": _KERNEL_PARAMETERS, "two-step": _EXACT_PARAMETERS}
 
@@ -279,8 +286,12 @@ def searches(arguments: argparse.Namespace, labels: Any, folds: Any) -> list[Any
 
 
 def chooses(arguments: argparse.Namespace) -> bool:
-    """Whether there is anything to choose."""
-    return any(len(values) > 1 for values in _choices(arguments).values())
+    """Whether there is anything to choose: several values may make one candidate."""
+    choices = _choices(arguments)
+    families = choices.pop("weights", (DEFAULT_WEIGHTS,))
+    alphas = choices.pop("alpha", (DEFAULT_ALPHA,))
+    n_weights = sum(len(_shapes(family, alphas)) for family in families)
+    return n_weights > 1 or any(len(values) > 1 for values in choices.values())
 
 
 def check_single(arguments: argparse.Namespace, command: str) -> None:
@@ -316,8 +327,8 @@ def check_model_options(arguments: argparse.Namespace) -> None:
     for family in arguments.weights or ():
         _check_name("--weights", family, WEIGHTS)
     _check_name("--kernel", arguments.kernel, KERNELS)
-    if arguments.sigma is not None and arguments.kernel not in {None, "rbf"}:
-        raise UsageError(f"--sigma is the width of --kernel rbf; the kernel is {arguments.kernel}")
+    if arguments.model != "linear":
+        _check_kernel_options(arguments)
     if arguments.solver is not None:
         from owasvm.solvers import SOLVERS
 
@@ -332,6 +343,19 @@ def check_model_options(arguments: argparse.Namespace) -> None:
         _check_name("--loss", arguments.loss, LOSSES)
     if arguments.alpha is not None:
         _check_shapes(arguments.weights or (DEFAULT_WEIGHTS,), arguments.alpha)
+
+
+def _check_kernel_options(arguments: argparse.Namespace) -> None:
+    """Refuse options of another kernel, which would change nothing."""
+    kernel = arguments.kernel or DEFAULT_KERNEL
+    if arguments.sigma is not None and kernel != "rbf":
+        raise UsageError(f"--sigma is the width of --kernel rbf; the kernel is {kernel}")
+    for option, kernels in _KERNELS_WITH.items():
+        if getattr(arguments, option) is not None and kernel not in kernels:
+            raise UsageError(
+                f"--{option} has no effect on --kernel {kernel}; leave it out, or take --kernel "
+                f"{' or '.join(kernels)}"
+            )
 
 
 def class_weights(text: str, classes: Sequence[Any]) -> str | dict[Any, float]:

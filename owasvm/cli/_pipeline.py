@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from owasvm.cli._errors import UsageError, counting, note
-from owasvm.cli._tables import TableData
+from owasvm.cli._tables import TableData, are_dates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,9 +19,18 @@ _DENSE_ENTRIES = 2**24
 _CALIBRATION_FOLDS = 5
 
 
-def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how columns become features."""
-    group = parser.add_argument_group("from columns to features, kept in the model file")
+def add_pipeline_options(parser: argparse.ArgumentParser, *, is_saved: bool = True) -> None:
+    """Add the options that say how columns become features.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Of the command.
+    is_saved : bool, default=True
+        Whether the command writes a model file, which keeps the steps.
+    """
+    title = "from columns to features"
+    group = parser.add_argument_group(f"{title}, kept in the model file" if is_saved else title)
     group.add_argument(
         "--categorical",
         metavar="COLUMN",
@@ -86,12 +95,22 @@ def choose_categories(
 
 
 def _check_variety(data: TableData, name: str) -> None:
-    """Refuse text that is different in every row; note where it nearly is."""
+    """Refuse text that is different in every row; note where it nearly is, and dates."""
     texts = data.texts(name)
     n_categories = len(set(texts))
+    if are_dates(text for text in texts if text):
+        remedy = "turn dates into numbers beforehand, such as days since the first, or leave the "
+        remedy += f"column out: --drop {name!r}"
+        if n_categories == texts.size:
+            raise UsageError(
+                f"column {name!r} of {data.name} has another date in every row; {remedy}"
+            )
+        number = "one category" if n_categories == 1 else f"{n_categories} categories"
+        note(f"column {name!r} holds dates, {number} here; {remedy}")
+        return
     if n_categories == texts.size:
         raise UsageError(
-            f"column {name!r} of {data.path} has another text in every row, from which nothing "
+            f"column {name!r} of {data.name} has another text in every row, from which nothing "
             f"can be learnt; leave it out: --drop {name!r}, or carry it along: --id {name!r}"
         )
     if 2 * n_categories > texts.size:
@@ -128,12 +147,6 @@ def make_frame(
     matrix = np.empty((len(data.frame), len(numbers)))
     for position, name in enumerate(numbers):
         matrix[:, position] = data.numbers(name, may_miss=fills)
-    gaps = np.isnan(matrix).sum(axis=0)
-    if gaps.any():
-        note(
-            "missing values are filled in with the median of the training rows: "
-            + counting(dict(zip(numbers, gaps.tolist(), strict=True)))
-        )
     frame = pd.DataFrame(matrix, columns=numbers)
     if not categories:
         return frame
@@ -142,6 +155,16 @@ def make_frame(
         name: pd.Series(data.texts(name), dtype=object) for name in names if name in categories
     }
     return pd.concat([frame, pd.DataFrame(texts)], axis=1)[list(names)]
+
+
+def note_gaps(frame: Any) -> None:
+    """Note the numbers of a frame of :func:`make_frame` that will be filled in."""
+    gaps = frame.isna().sum()
+    if gaps.any():
+        note(
+            "missing values are filled in with the median of the training rows: "
+            + counting(dict(gaps.items()))
+        )
 
 
 def make_features(

@@ -16,13 +16,16 @@ from owasvm.cli._training import Training
 #: Beyond so many rows a kernel model is refused: days, and nothing that a linear one would not do.
 MOST_KERNEL_ROWS = 100_000
 
-# From here on a trial on a part of the rows costs little beside the whole.
-_ROWS_FOR_A_TRIAL = 4_000
-_TRIAL_ROWS = 1_000
-# Time grows like n^1.95 with a kernel and n^0.86 without (benchmarks/growth.py).
-_KERNEL_POWER, _LINEAR_POWER = 2.0, 1.0
+# Rows of a small and a large trial. Without a kernel most of the time of a small one goes into
+# what does not grow with the rows.
+_KERNEL_TRIALS = (200, 1_000)
+_LINEAR_TRIALS = (1_000, 5_000)
+# From so many times the rows of the large one on, trials cost little beside the whole.
+_WORTH_A_TRIAL = 4
 _WORTH_A_NOTE = 5.0
 _LONG = 10.0
+# Seconds without a word, at the beginning and between lines that may be many.
+_SILENCE = 5.0
 
 
 def check_size(training: Training, arguments: argparse.Namespace) -> None:
@@ -39,7 +42,7 @@ def check_size(training: Training, arguments: argparse.Namespace) -> None:
 def estimate(
     training: Training, arguments: argparse.Namespace, train: Callable[[Training], Any]
 ) -> float | None:
-    """Seconds that a training will take, extrapolated from one on a part of the rows.
+    """Seconds that a training will take, extrapolated from some on a part of the rows.
 
     Parameters
     ----------
@@ -57,25 +60,36 @@ def estimate(
         the number of rows.
     """
     n_rows = training.labels.size
+    is_linear = arguments.model == "linear"
+    few, many = _LINEAR_TRIALS if is_linear else _KERNEL_TRIALS
     is_predictable = arguments.solver in {None, "auto", "newton"}
-    if n_rows < _ROWS_FOR_A_TRIAL or not is_predictable or arguments.time_limit is not None:
+    if n_rows < _WORTH_A_TRIAL * many or not is_predictable or arguments.time_limit is not None:
+        return None
+    small, large = _some_rows(training, few), _some_rows(training, many)
+    if small is None or large is None:
         return None
     # The first trial compiles.
-    first, part = (_some_rows(training, n) for n in (_TRIAL_ROWS // 5, _TRIAL_ROWS))
-    if first is None or part is None:
-        return None
-    train(first)
-    started = perf_counter()
-    train(part)
-    seconds = perf_counter() - started
-    power = _LINEAR_POWER if arguments.model == "linear" else _KERNEL_POWER
-    total = seconds * (n_rows / part.labels.size) ** power
+    train(small)
+    before = _measure(train, small) if is_linear else 0.0
+    seconds = _measure(train, large)
+    # Time grows like n^1.95 with a kernel and n^0.86 without (benchmarks/growth.py).
+    if is_linear:
+        total = seconds + max(seconds - before, 0.0) * (n_rows - many) / (many - few)
+    else:
+        total = seconds * (n_rows / many) ** 2
     if total >= _WORTH_A_NOTE:
         note(
             f"{n_rows:,} rows will take about {in_words(total)}, extrapolated from "
-            f"{part.labels.size:,} rows in {seconds:.2g} s"
+            f"{many:,} rows in {seconds:.2g} s"
         )
     return total
+
+
+def _measure(train: Callable[[Training], Any], part: Training) -> float:
+    """Seconds that a training takes."""
+    started = perf_counter()
+    train(part)
+    return perf_counter() - started
 
 
 def _some_rows(training: Training, n_rows: int) -> Training | None:
@@ -109,7 +123,7 @@ def show_life(seconds: float | None, n_rows: int, solver: str | None) -> Iterato
     verbose : int
         For the estimators.
     """
-    may_be_long = n_rows >= _TRIAL_ROWS and sys.stderr.isatty()
+    may_be_long = n_rows >= _KERNEL_TRIALS[1] and sys.stderr.isatty()
     if solver == "miqp":
         may_be_long = True
         note(
@@ -127,6 +141,30 @@ def show_life(seconds: float | None, n_rows: int, solver: str | None) -> Iterato
         yield 1
     finally:
         logger.removeHandler(handler)
+
+
+def speak_late() -> Callable[[str], None]:
+    """A function that notes a line, but none before some seconds have passed."""
+    quiet_until = perf_counter() + _SILENCE
+
+    def speak(line: str) -> None:
+        if perf_counter() >= quiet_until:
+            note(line)
+
+    return speak
+
+
+def speak_seldom(report: Callable[[str], None]) -> Callable[[object], None]:
+    """A function that reports what it gets, as text, if the last time was some seconds ago."""
+    quiet_until = perf_counter() + _SILENCE
+
+    def speak(state: object) -> None:
+        nonlocal quiet_until
+        if perf_counter() >= quiet_until:
+            report(str(state))
+            quiet_until = perf_counter() + _SILENCE
+
+    return speak
 
 
 def in_words(seconds: float) -> str:

@@ -28,6 +28,7 @@ OPENERS: dict[str, Callable[..., Any]] = {
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _BLOCK = 1 << 20
+_STANDARD_INPUT = Path("/dev/stdin")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Source:
     Parameters
     ----------
     path : Path
-        The name.
+        Where it is.
     max_bytes : int
         How much may be read, packed and unpacked.
     piped : bytes or None, default=None
@@ -47,6 +48,11 @@ class Source:
     path: Path
     max_bytes: int
     piped: bytes | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return name_of(self.path)
 
     def raw(self) -> IO[bytes]:
         """The bytes as they are."""
@@ -65,7 +71,7 @@ class Source:
     def too_large(self, found: str) -> UsageError:
         """The error that says so."""
         return UsageError(
-            f"{self.path} has {found}the {in_words(self.max_bytes)} that are read at most; "
+            f"{self.name} has {found}the {in_words(self.max_bytes)} that are read at most; "
             "raise the limit with --max-size if the memory is there"
         )
 
@@ -97,7 +103,12 @@ class _Limited(io.RawIOBase):
 
 def data_path(text: str) -> Path:
     """The name of a data file out of the command line; '-' is standard input."""
-    return Path("/dev/stdin" if text == "-" else text)
+    return _STANDARD_INPUT if text == "-" else Path(text)
+
+
+def name_of(path: Path) -> str:
+    """What a message calls a data file."""
+    return "standard input" if path == _STANDARD_INPUT else str(path)
 
 
 def source_of(path: Path, max_bytes: int) -> Source:
@@ -120,14 +131,14 @@ def source_of(path: Path, max_bytes: int) -> Source:
         There is nothing, a folder, a device, or more than may be read.
     """
     if not path.exists():
-        raise UsageError(f"there is no file {path}")
+        raise UsageError(f"there is no file {name_of(path)}")
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
-        raise UsageError(f"{path} is a folder, not a data file")
+        raise UsageError(f"{name_of(path)} is a folder, not a data file")
     if stat.S_ISFIFO(status.st_mode):
         return _from_pipe(path, max_bytes)
     if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"{path} is a device, not a data file; it may have no end")
+        raise UsageError(f"{name_of(path)} is a device, not a data file; it may have no end")
     source = Source(path, max_bytes)
     if status.st_size > max_bytes:
         raise source.too_large(f"{in_words(status.st_size)}, more than ")

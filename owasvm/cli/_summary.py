@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from owasvm.cli._errors import counted
 from owasvm.cli._fitting import Trained
+from owasvm.cli._sources import name_of
 from owasvm.cli._training import Training
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def record(arguments: argparse.Namespace, training: Training, trained: Trained) 
     figures = ("objective_", "lower_bound_", "gap_", "status_", "n_iter_", "n_support_")
     return {
         "model_file": str(arguments.output),
-        "data": str(arguments.data),
+        "data": name_of(arguments.data),
         "n_rows": int(training.labels.size),
         "n_features": int(classifier.n_features_in_),
         "columns": list(getattr(trained.model, "feature_names_in_", [])),
@@ -114,11 +116,11 @@ def _data_line(arguments: argparse.Namespace, training: Training, trained: Train
 
     classes, counts = np.unique(training.labels, return_counts=True)
     n_features = trained.classifier.n_features_in_
-    features = f"{n_features} features"
+    features = counted(n_features, "feature")
     if training.notes.categories:
-        features = f"{trained.model.n_features_in_} columns, {features}"
+        features = f"{counted(trained.model.n_features_in_, 'column')}, {features}"
     return (
-        f"{arguments.data}: {training.labels.size} rows, {features}, "
+        f"{name_of(arguments.data)}: {training.labels.size} rows, {features}, "
         f"{classes.size} classes{_by_class(classes, counts, ' ({})')}"
     )
 
@@ -143,7 +145,7 @@ def _group_lines(training: Training) -> list[tuple[str, str]]:
     if training.groups is None:
         return []
     groups, counts = np.unique(training.groups, return_counts=True)
-    number = "1 group" if groups.size == 1 else f"{groups.size} groups"
+    number = counted(groups.size, "group")
     sizes = _by_class(groups, counts, " ({})")
     return [("ranked", f"within {number} of {training.notes.rank_groups!r}{sizes}")]
 

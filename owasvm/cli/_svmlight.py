@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owasvm.cli._errors import UsageError, one_line
@@ -25,15 +24,15 @@ class SvmlightData:
 
     Parameters
     ----------
-    path : Path
-        The file.
+    name : str
+        What messages call the file.
     matrix : CSR matrix
         Values by index as written, so that column 0 is empty where indices start with 1.
     targets : ndarray of shape (n_samples,)
         The numbers in front of the lines.
     """
 
-    path: Path
+    name: str
     matrix: Any
     targets: NDArray[np.float64]
 
@@ -44,7 +43,7 @@ class SvmlightData:
 
     def labels(self) -> NDArray[Any]:
         """The labels, whole numbers."""
-        return as_labels(self.targets, f"the labels of {self.path}")
+        return as_labels(self.targets, f"the labels of {self.name}")
 
     def samples(self, starts_with_zero: bool, n_features: int | None = None) -> Any:
         """The samples: an array, or a CSR matrix where an array would be large.
@@ -57,12 +56,12 @@ class SvmlightData:
             Number of features the model expects; None takes what the file has.
         """
         if self.starts_with_zero and not starts_with_zero:
-            raise UsageError(f"{self.path} has a feature 0, but the model counts them from 1")
+            raise UsageError(f"{self.name} has a feature 0, but the model counts them from 1")
         matrix = self.matrix if starts_with_zero else self._count_from_one()
         if n_features is not None:
             matrix = self._fit_to(matrix, n_features)
         if matrix.shape[1] == 0:
-            raise UsageError(f"{self.path} has no features, labels only")
+            raise UsageError(f"{self.name} has no features, labels only")
         is_small = matrix.shape[0] * matrix.shape[1] <= _DENSE_ENTRIES
         return matrix.toarray() if is_small else matrix
 
@@ -80,7 +79,7 @@ class SvmlightData:
         found = matrix.shape[1]
         if found > n_features:
             raise UsageError(
-                f"{self.path} has {found} features, the model was trained on {n_features}"
+                f"{self.name} has {found} features, the model was trained on {n_features}"
             )
         wider = matrix.copy()
         wider.resize(matrix.shape[0], n_features)
@@ -97,16 +96,16 @@ def read_svmlight(source: Source) -> SvmlightData:
     import numpy as np
     from sklearn.datasets import load_svmlight_file
 
-    path = source.path
+    name = source.name
     try:
         with source.unpack() as stream:
             matrix, targets = load_svmlight_file(stream, zero_based=True)
     except (ValueError, IndexError, OverflowError) as error:
         raise UsageError(
-            f"{path} is no svmlight file, lines of 'label index:value ...': {one_line(error)}"
+            f"{name} is no svmlight file, lines of 'label index:value ...': {one_line(error)}"
         ) from error
     if targets.size == 0:
-        raise UsageError(f"{path} has no samples")
+        raise UsageError(f"{name} has no samples")
     largest = matrix.shape[1] - 1
     if 8 * largest > source.max_bytes:
         raise source.too_large(f"{largest} features, more numbers than fit into ")
@@ -118,6 +117,6 @@ def read_svmlight(source: Source) -> SvmlightData:
         fault = TOO_LARGE if np.isfinite(number) else "which is not a finite number"
         fault += "; correct it or leave the pair out, which stands for 0"
         raise UsageError(
-            f"{path}: feature {matrix.indices[bad[0]]} in row {row} is {number}, {fault}"
+            f"{name}: feature {matrix.indices[bad[0]]} in row {row} is {number}, {fault}"
         )
-    return SvmlightData(path, matrix, targets)
+    return SvmlightData(name, matrix, targets)

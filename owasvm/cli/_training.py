@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owasvm.cli._data import ReadingOptions, read_data
@@ -19,8 +18,9 @@ from owasvm.cli._pipeline import (
     make_features,
     make_frame,
     make_scaler,
+    note_gaps,
 )
-from owasvm.cli._sources import data_path
+from owasvm.cli._sources import data_path, name_of
 from owasvm.cli._svmlight import SvmlightData, is_sparse
 from owasvm.cli._tables import TableData
 
@@ -83,18 +83,21 @@ def read_training(
 ) -> Training:
     """Features and labels of the data file, and the groups that a column of it names."""
     texts = [name for text in arguments.categorical for name in (text, *text.split(","))]
-    if rank_groups is not None:
-        texts.append(rank_groups)
+    # Ids are carried along as they are written: 007 is not 7.
+    texts += [name for name in (arguments.id, rank_groups) if name is not None]
     data = read_data(arguments.data, options, texts)
     if isinstance(data, SvmlightData):
         return _from_svmlight(data, arguments, rank_groups)
     names = _feature_names(data, arguments, rank_groups)
     labels = data.labels(arguments.target)
+    _check_two_classes(labels, f"column {arguments.target!r}")
     groups = None if rank_groups is None else data.groups(rank_groups)
     categories = choose_categories(data, names, arguments)
     fills = arguments.missing == "impute"
     samples = make_frame(data, names, categories, fills=fills)
-    _look_at_columns(data.path, samples, categories)
+    _refuse_empty(data.name, samples)
+    note_gaps(samples)
+    _note_ids(samples, categories)
     scaling = arguments.scale or "standard"
     notes = Notes(
         target=arguments.target,
@@ -127,7 +130,9 @@ def _from_svmlight(
             f"--scale {scaling} would fill the zeros of a large sparse file; use --scale maxabs"
         )
     notes = Notes(is_sparse=is_sparse(samples), starts_with_zero=first)
-    return Training(samples, data.labels(), make_scaler(scaling), scaling, notes)
+    labels = data.labels()
+    _check_two_classes(labels, data.name)
+    return Training(samples, labels, make_scaler(scaling), scaling, notes)
 
 
 def _feature_names(
@@ -136,12 +141,12 @@ def _feature_names(
     """The columns that are features."""
     if len(data.columns) == 1:
         raise UsageError(
-            f"only one column found in {data.path}, {listing(data.columns)}; it needs the target "
-            "and at least one feature (if the columns were not told apart, give --separator)"
+            f"only one column found in {data.name}, {listing(data.columns)}; it needs the target "
+            f"and at least one feature{data.hint_of_separator}"
         )
     if arguments.target is None:
         raise UsageError(
-            f"--target is missing: which column of {data.path} holds the class labels? "
+            f"--target is missing: which column of {data.name} holds the class labels? "
             f"There is {listing(data.columns)}"
         )
     data.check_columns([arguments.target], "--target")
@@ -157,25 +162,36 @@ def _feature_names(
                 "each class use --ranks class"
             )
     dropped = data.names_in(arguments.drop, "--drop")
+    used = {"--target": arguments.target, "--id": arguments.id, "--rank-groups": rank_groups}
+    for option, name in used.items():
+        if name in dropped:
+            raise UsageError(
+                f"--drop {name!r} is the column of {option}, which is no feature in any case; "
+                "leave it out of --drop"
+            )
     others = {arguments.target, arguments.id, rank_groups, *dropped}
     names = [name for name in data.columns if name not in others]
     if not names:
-        raise UsageError(f"{data.path} has no features beside the target {arguments.target!r}")
+        raise UsageError(f"{data.name} has no features beside the target {arguments.target!r}")
     for name in names:
         if re.fullmatch(r"Unnamed: \d+", name):
             raise UsageError(
-                f"a column of {data.path} has no name (a row index?); name it, or leave it out: "
+                f"a column of {data.name} has no name (a row index?); name it, or leave it out: "
                 f"--drop '{name}'"
             )
     return names
 
 
-def _look_at_columns(path: Path, samples: Any, categories: list[str]) -> None:
-    """Refuse columns without a single number; note those that look like an id."""
+def _refuse_empty(file: str, samples: Any) -> None:
+    """Refuse columns without a single number."""
     is_empty = samples.isna().all()
     if is_empty.any():
         name = is_empty.idxmax()
-        raise UsageError(f"column {name!r} of {path} is empty; leave it out: --drop {name!r}")
+        raise UsageError(f"column {name!r} of {file} is empty; leave it out: --drop {name!r}")
+
+
+def _note_ids(samples: Any, categories: list[str]) -> None:
+    """Note columns of numbers that look like an id."""
     for name in samples.columns:
         is_number = name not in categories and _LIKE_AN_ID.search(name)
         if is_number and len(samples) >= _FEWEST_IDS and samples[name].is_unique:
@@ -185,17 +201,22 @@ def _look_at_columns(path: Path, samples: Any, categories: list[str]) -> None:
             )
 
 
+def _check_two_classes(labels: NDArray[Any], where: str) -> None:
+    """Refuse labels that leave nothing to learn, before anything is said about features."""
+    classes = set(labels.tolist())
+    if len(classes) == 1:
+        raise UsageError(
+            f"{where} has one class only, {str(classes.pop())!r}; two or more are needed"
+        )
+
+
 def check_classes(training: Training, arguments: argparse.Namespace, otherwise: str = "") -> None:
-    """Refuse labels that leave nothing to learn or to validate."""
+    """Refuse classes that leave nothing to validate."""
     import numpy as np
 
     target = training.notes.target
-    where = arguments.data if target is None else f"column {target!r}"
+    where = name_of(arguments.data) if target is None else f"column {target!r}"
     classes, counts = np.unique(training.labels, return_counts=True)
-    if classes.size == 1:
-        raise UsageError(
-            f"{where} has one class only, {str(classes[0])!r}; two or more are needed"
-        )
     smallest = int(counts.argmin())
     if counts[smallest] < arguments.cv:
         # No number of folds fits a single row.

@@ -8,10 +8,17 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from owasvm.cli._application import add_application_arguments, apply_model, load_model
+from owasvm.cli._application import (
+    Application,
+    add_application_arguments,
+    apply_model,
+    load_model,
+    note_unseen_labels,
+)
 from owasvm.cli._data import MANUAL, add_reading_options, reading_options
-from owasvm.cli._errors import UsageError, check_output
+from owasvm.cli._errors import UsageError, check_output, listing, note
 from owasvm.cli._packages import check_packages
+from owasvm.cli._sources import name_of
 
 HELP = "measure a saved classifier on rows with labels"
 
@@ -66,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Load, read, predict, compare, report."""
     from owasvm.cli._evaluation import as_record, as_text, evaluate
 
-    plots = arguments.plot is not None
+    plots, data = arguments.plot is not None, name_of(arguments.data)
     check_packages("evaluate", "pandas", "skops", files=(arguments.data,), plots=plots)
     if plots:
         _check_plot(arguments)
@@ -75,17 +82,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.target is not None:
         notes = replace(notes, target=arguments.target)
     applied = apply_model(arguments, model, notes, options)
-    if applied.matched.truth is None:
-        raise UsageError(_no_labels(arguments, notes.target))
+    if not applied.knows_a_label:
+        raise UsageError(_no_labels(arguments, notes.target, applied))
+    note_unseen_labels(applied)
     evaluation = evaluate(applied)
+    if applied.probabilities is not None and evaluation.log_loss is None:
+        note("there is no log loss: labels the model has never seen have no probability")
     if plots:
         from owasvm.cli._figure import draw
 
-        draw(evaluation, arguments.plot, title=f"{arguments.model} on {arguments.data}")
+        draw(evaluation, arguments.plot, title=f"{arguments.model} on {data}")
     if arguments.json:
-        sys.stdout.write(json.dumps(as_record(evaluation), indent=2, allow_nan=False) + "\n")
+        figures = as_record(evaluation) | {"figure": str(arguments.plot) if plots else None}
+        sys.stdout.write(json.dumps(figures, indent=2, allow_nan=False) + "\n")
         return 0
-    sys.stdout.write(as_text(evaluation, str(arguments.data), applied.predictions.size))
+    sys.stdout.write(as_text(evaluation, data, applied.predictions.size))
     if plots:
         sys.stdout.write(f"\n{'figure':<17} {arguments.plot}\n")
     return 0
@@ -97,13 +108,23 @@ def _check_plot(arguments: argparse.Namespace) -> None:
     check_output(arguments.plot, arguments.model, arguments.data)
 
 
-def _no_labels(arguments: argparse.Namespace, target: str | None) -> str:
+def _no_labels(arguments: argparse.Namespace, target: str | None, applied: Application) -> str:
+    """Why there is nothing to compare predictions with, and what helps."""
+    data, given = name_of(arguments.data), applied.matched.given
+    if given is not None:
+        found = listing(dict.fromkeys(given.tolist()), 3)
+        where = f"in front of the rows of {data}" if target is None else f"in column {target!r}"
+        other = "" if target is None else "--target names another column, and "
+        return (
+            f"the labels of the model, {listing(applied.classes)}, are not what stands {where}: "
+            f"{found}; {other}'owasvm predict' does without labels"
+        )
     if target is None:
         return (
-            f"{arguments.model} does not say which column holds the labels, or "
-            f"{arguments.data} has none that it knows: --target COLUMN"
+            f"{arguments.model} does not say which column of {data} holds the labels: "
+            "--target COLUMN"
         )
     return (
-        f"{arguments.data} has no labels in a column {target!r}; --target names another column, "
-        "and 'owasvm predict' does without"
+        f"{data} has no labels in a column {target!r}; --target names another column, and "
+        "'owasvm predict' does without"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from owasvm.cli._application import add_model_argument, load_model
-from owasvm.cli._errors import UsageError, check_output, listing, note
+from owasvm.cli._errors import UsageError, check_output, check_suffix, listing, note
 from owasvm.cli._notes import Notes
 from owasvm.cli._packages import check_packages
 
@@ -22,9 +22,9 @@ and scaling are part of the graph.
 _EPILOG = """\
 the graph:
   inputs   one per column, of shape (rows, 1), with the name of the column:
-           numbers in double precision, or text; missing numbers are NaN. A
-           model of an svmlight file, or of columns without names, has one
-           input X of shape (rows, features)
+           numbers in double precision, or text; missing numbers are NaN.
+           Columns of 'owasvm fit --no-header' are called '1', '2', '3' ... A
+           model of an svmlight file has one input X of shape (rows, features)
   outputs  label: the predictions; probabilities: the probabilities of models
            of 'owasvm fit --proba', and the decision values of others, which
            ONNX calls so as well
@@ -49,7 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_packages("export", "pandas", "skops")
     check_packages("export", "onnx", "skl2onnx", extra="onnx")
     check_output(arguments.onnx, arguments.model)
-    model, notes = load_model(arguments.model, arguments.max_model_size)
+    check_suffix("--onnx", arguments.onnx, "an ONNX graph", ".onnx")
+    model, notes = load_model(arguments.model, arguments.max_model_size, with_data=False)
 
     from owasvm.export import to_onnx
     from owasvm.files import replace_file

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from owasvm.cli._data import MANUAL, add_reading_options, reading_options
-from owasvm.cli._errors import UsageError, check_output, note, silence
+from owasvm.cli._errors import UsageError, check_output, check_suffix, note, silence
 from owasvm.cli._fitting import Trained, train
 from owasvm.cli._options import (
     WEIGHTS_MANUAL,
@@ -20,7 +20,7 @@ from owasvm.cli._options import (
 )
 from owasvm.cli._packages import check_packages
 from owasvm.cli._pipeline import add_pipeline_options
-from owasvm.cli._progress import check_size, estimate, show_life
+from owasvm.cli._progress import check_size, estimate, show_life, speak_late
 from owasvm.cli._summary import record, summary
 from owasvm.cli._training import (
     Training,
@@ -101,11 +101,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, check, estimate, train, save, report."""
     check_packages("fit", "pandas", "skops", files=(arguments.data,))
-    _check_folds(arguments)
     check_model_options(arguments)
+    _check_folds(arguments)
     _check_ranks(arguments)
     options = reading_options(arguments)
     check_output(arguments.output, arguments.data)
+    check_suffix("--output", arguments.output, "a model file", ".skops")
     training = read_training(arguments, options, arguments.rank_groups)
     check_size(training, arguments)
     check_classes(training, arguments, ", or skip the cross-validation with --cv 0")
@@ -143,12 +144,8 @@ def _train(training: Training, arguments: argparse.Namespace) -> Trained:
 
     seconds = estimate(training, arguments, try_out)
     with show_life(seconds, training.labels.size, arguments.solver) as verbose:
-        report = note if verbose else _say_nothing
+        report = note if verbose else speak_late()
         return train(training, arguments, verbose=verbose, report=report)
-
-
-def _say_nothing(_: str) -> None:
-    pass
 
 
 def _save(training: Training, trained: Trained, output: Path) -> None:

@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 from owasvm.cli._data import MANUAL, add_reading_options, reading_options
-from owasvm.cli._errors import UsageError, warn
+from owasvm.cli._errors import UsageError, counted, warn
 from owasvm.cli._options import (
     WEIGHTS_MANUAL,
     add_model_options,
@@ -49,7 +49,7 @@ one that 'owasvm fit' would train with these options.
 _EPILOG = f"""\
 the output:
   A table with one line per row of the data, the most suspicious first: 'row',
-  its number, from 0 for the first row of data; 'label', as it is in the file;
+  its number, 1 for the first row of data; 'label', as it is in the file;
   'suggested', the class that the classifiers prefer; 'score', positive where
   that is another class. A score ranks rows and is no probability: look at the
   first ones before you change any. CSV, or Parquet if the name ends in .parquet
@@ -86,7 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how many times the folds are drawn (default: 5)",
     )
     add_seed_option(parser)
-    add_pipeline_options(parser)
+    add_pipeline_options(parser, is_saved=False)
     add_model_options(parser)
     add_reading_options(parser)
 
@@ -125,19 +125,25 @@ def run(arguments: argparse.Namespace) -> int:
             random_state=arguments.seed,
         )
     if caught:
-        warn(f"{len(caught)} warnings in the cross-validation; the first: {caught[0].message}")
+        how_many = counted(len(caught), "warning")
+        warn(f"{how_many} in the cross-validation; the first: {caught[0].message}")
     names = ("row", "label", "suggested", "score")
     columns: dict[str, Any] = {name: np.asarray(issues[name]) for name in names}
-    if training.ids is not None:
-        columns = {arguments.id: training.ids[columns["row"]], **columns}
+    rows = columns["row"]
+    # As in all messages, the first row of data is row 1.
+    columns["row"] = rows + 1
     n_suspicious = int((columns["score"] > 0.0).sum())
     if arguments.escape_formulas:
         columns |= {name: escape_formulas(columns[name]) for name in ("label", "suggested")}
+    if training.ids is not None:
+        ids = training.ids[rows]
+        shown = escape_formulas(ids) if arguments.escape_formulas else ids
+        columns = {arguments.id: shown, **columns}
     write_table(columns, arguments.output, "suspicious rows")
     # Where the rows go to standard output, they are all that goes there.
     report = sys.stderr if arguments.output == "-" else sys.stdout
     if arguments.output != "-":
-        report.write(f"{'rows':<17} {arguments.output}: {len(issues)} rows\n")
+        report.write(f"{'rows':<17} {arguments.output}: {counted(len(issues), 'row')}\n")
     report.write(
         f"{'suspicious':<17} {n_suspicious} of {len(issues)} rows, where another class than the "
         "label is preferred\n"

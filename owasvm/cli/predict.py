@@ -12,9 +12,10 @@ from owasvm.cli._application import (
     add_application_arguments,
     apply_model,
     load_model,
+    note_unseen_labels,
 )
 from owasvm.cli._data import MANUAL, add_reading_options, reading_options
-from owasvm.cli._errors import UsageError, note
+from owasvm.cli._errors import UsageError, counted, note
 from owasvm.cli._output import (
     add_output_options,
     check_output_options,
@@ -22,6 +23,7 @@ from owasvm.cli._output import (
     write_table,
 )
 from owasvm.cli._packages import check_packages
+from owasvm.cli._sources import name_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,16 +94,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.id is not None:
         notes = replace(notes, id=arguments.id)
     applied = apply_model(arguments, model, notes, options)
+    note_unseen_labels(applied)
     if notes.id is not None and not applied.matched.ids:
         if arguments.id is not None:
-            raise UsageError(f"{arguments.data} has no column {arguments.id!r} (--id)")
-        note(f"{arguments.data} has no column {notes.id!r}; predictions are without ids")
+            raise UsageError(f"{name_of(arguments.data)} has no column {arguments.id!r} (--id)")
+        note(f"{name_of(arguments.data)} has no column {notes.id!r}; predictions are without ids")
+    if applied.matched.refusal:
+        note(f"labels are not used: {applied.matched.refusal}")
     write_table(_columns(applied, arguments), arguments.output, "predictions")
     # Where the predictions go to standard output, they are all that goes there.
     report = sys.stderr if arguments.output == "-" else sys.stdout
     n_rows = applied.predictions.size
     if arguments.output != "-":
-        report.write(f"{'predictions':<17} {arguments.output}: {n_rows} rows\n")
+        report.write(f"{'predictions':<17} {arguments.output}: {counted(n_rows, 'row')}\n")
     if applied.matched.truth is not None:
         labelled = applied.predictions[applied.matched.is_labelled]
         report.write(f"{'accuracy':<17} {_accuracy(labelled, applied.matched.truth, n_rows)}\n")
@@ -136,7 +141,8 @@ def _accuracy(predictions: NDArray[Any], truth: NDArray[Any], n_rows: int) -> st
     """The share of rows predicted right, of those that have a label."""
     # As text, because a column of numbers may be read as text where one value is no number.
     hits = int((truth.astype(str) == predictions.astype(str)).sum())
-    rows = f"{hits} of {truth.size} rows"
+    rows = f"{hits} of {counted(truth.size, 'row')}"
     if truth.size < n_rows:
-        rows += f"; {n_rows - truth.size} more have no label"
+        n_more = n_rows - truth.size
+        rows += f"; {n_more} more {'has' if n_more == 1 else 'have'} no label"
     return f"{100.0 * hits / truth.size:.2f} % ({rows})"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+
+import owasvm
 
 HELP = "compile the inner loops now, so that no fit has to"
 
@@ -37,5 +40,11 @@ def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001
         sys.stdout.write("Nothing could be kept on disk; set NUMBA_CACHE_DIR.\n")
         return 0
     done = f"Compiled for {total:.1f} s" if total else "All was compiled before"
-    sys.stdout.write(f"{done}; the compiled functions are in {folder}\n")
+    sys.stdout.write(f"{done}; the compiled functions are in folders below {_above(folder)}\n")
     return 0
+
+
+def _above(folder: str) -> Path:
+    """The folder above those that numba keeps compiled functions in, one for each package."""
+    package = Path(owasvm.__file__).parent
+    return package if package in Path(folder).parents else Path(folder).parent
