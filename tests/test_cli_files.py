@@ -322,6 +322,21 @@ def test_standard_input_has_a_name():
     assert done.stderr.startswith("owasvm: error: standard input has no column 'kinds'")
 
 
+def test_tables_are_not_made_beside_standard_input():
+    """JSON that is redirected from a file looks like a file called /dev/stdin."""
+    Path("rows.json").write_text('[{"a": 1}]')
+    with Path("rows.json").open() as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "owasvm.cli", "fit", "-", *map(str, FIT)],
+            stdin=stream,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 2 and "to_csv('table.csv', index=False)" in done.stderr
+
+
 def test_numbers_of_things_are_grammatical(capsys):
     run(capsys, "fit", "plain.csv", *FIT)
     frame()[:1].to_csv("one.csv", index=False)

@@ -217,7 +217,8 @@ def _refuse_json(path: Path, sample: str) -> None:
     first = text.partition("\n")[0].strip()
     is_lines = first.startswith("{") and first.endswith("}") and text.count("\n{") > 0
     reading = f"read_json({str(path)!r}{', lines=True' if is_lines else ''})"
-    table = str(path.with_suffix(".csv")) if path.is_file() else "table.csv"
+    is_named = path.is_file() and name_of(path) == str(path)
+    table = str(path.with_suffix(".csv")) if is_named else "table.csv"
     raise UsageError(
         f"{name_of(path)} holds JSON, not a table; make one of it: python -c "
         f'"import pandas; pandas.{reading}.to_csv({table!r}, index=False)"'
