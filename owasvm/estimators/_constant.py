@@ -17,6 +17,7 @@ __all__ = [
     "ConstantClassifierWarning",
     "are_all_the_same",
     "is_constant",
+    "is_no_better",
     "warn_if_constant",
     "warn_of_constant_fits",
 ]
@@ -38,7 +39,7 @@ def warn_if_constant(
     classes: NDArray[Any],
     target: float,
 ) -> None:
-    r"""Warn once where w = 0 is the solution, and where a fit was stopped before it found another.
+    r"""Warn once where w = 0 is the solution.
 
     The best constant classifier has the objective :math:`F_0`. w = 0 is proven to be optimal
     within the target when :math:`F_0` minus the lower bound is within it. It is the solution when
@@ -59,21 +60,12 @@ def warn_if_constant(
     """
     pairs = list(zip(problems, solutions, strict=True))
     constant = [k for k, pair in enumerate(pairs) if is_constant(*pair, target)]
-    stopped = [k for k, (_, found) in enumerate(pairs) if found.status in _STOPPED]
-    stopped = [k for k in stopped if k not in constant and _is_no_better(*pairs[k])]
-    if not (constant or stopped) or are_all_the_same(problems[0].samples):
+    if not constant or are_all_the_same(problems[0].samples):
         return
-    if stopped:
-        warnings.warn(
-            f"{name}: nothing better than w = 0 was found{_name(stopped, classes)} before the fit "
-            "was stopped: all samples get the same decision value. Give it more time (time_limit, "
-            "max_iter).",
-            ConstantClassifierWarning,
-            stacklevel=2,
-        )
-    if not constant:
-        return
-    whose = _name(constant, classes)
+    whose = ""
+    if len(pairs) > 1:
+        labels = ", ".join(repr(label) for label in classes[constant].tolist())
+        whose = f" for {'class' if len(constant) == 1 else 'classes'} {labels} against the rest"
     proven = all(_is_proven(*pairs[k], target) for k in constant)
     what = "the optimum" if proven else "the best that was found"
     convex = all(problems[k].costs.convex for k in constant)
@@ -90,22 +82,12 @@ def warn_if_constant(
     )
 
 
-#: Somebody else has ended the fit.
-_STOPPED = (Status.TIME_LIMIT, Status.ITERATION_LIMIT, Status.INTERRUPTED)
 _RISING = "Take less steep weights (a larger alpha of 'basic' or 'superquantile')"
 _FALLING = "Ignore fewer samples (a smaller alpha of 'trimmed', a larger one of 'olympic')"
 _ANY = (
     "features or a kernel that tell the classes apart (a larger gamma of 'rbf'), or, where "
     "classes differ in size, class_weight='balanced' or ranks='class'."
 )
-
-
-def _name(concerned: list[int], classes: NDArray[Any]) -> str:
-    """Which of several classes a warning is about."""
-    if classes.size <= 2:
-        return ""
-    labels = ", ".join(repr(label) for label in classes[concerned].tolist())
-    return f" for {'class' if len(concerned) == 1 else 'classes'} {labels} against the rest"
 
 
 def _are_equal(costs: Costs) -> bool:
@@ -143,12 +125,12 @@ def warn_of_constant_fits(name: str, constant: NDArray[np.bool_], chosen: int) -
 
 def is_constant(problem: OWAProblem, solution: Solution, target: float) -> bool:
     """Whether nothing better than w = 0 was found, and nothing better is to be had."""
-    if not _is_no_better(problem, solution):
+    if not is_no_better(problem, solution):
         return False
     return solution.status is Status.LOCAL or _is_proven(problem, solution, target)
 
 
-def _is_no_better(problem: OWAProblem, solution: Solution) -> bool:
+def is_no_better(problem: OWAProblem, solution: Solution) -> bool:
     """Whether the classifier that was found is not better than w = 0."""
     _, alone = problem.constant_classifier
     return bool(solution.objective >= alone * (1.0 - _NOISE))

@@ -26,7 +26,7 @@ from owasvm.estimators._base import (
     for_user,
     weights_at,
 )
-from owasvm.estimators._constant import warn_if_constant
+from owasvm.estimators._constant import is_no_better, warn_if_constant
 from owasvm.grouping import assign_costs, find_ignored
 from owasvm.losses import LOSSES
 from owasvm.preparation import TrainingSet
@@ -261,10 +261,15 @@ class ExactOWAClassifier(BaseOWAClassifier):
         # A local solver that ended by itself did what it was asked for; its gap says the rest.
         if solution.status not in (Status.OPTIMAL, Status.LOCAL):
             target = f"tol={self.tol:g}" if problem.costs.convex else f"mip_gap={self.mip_gap:g}"
+            nothing = (
+                ", w = 0, which treats all samples alike"
+                if is_no_better(problem, solution)
+                else ""
+            )
             warnings.warn(
                 f"{type(self).__name__} stopped before its target {target}: status "
                 f"{solution.status}, relative gap {solution.gap:.2g}. The best point found is "
-                f"kept. {_ADVICE[solution.status]}",
+                f"kept{nothing}. {_ADVICE[solution.status]}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
