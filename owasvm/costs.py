@@ -206,13 +206,13 @@ class WeightedCosts:
         self._share = share_function(weights, alpha, total=mass)
         self.total = C * mass
         slices = owa_weights(_n_slices(self.sample_weight), weights, alpha)
-        counts = slices.size == mass and np.all(self.sample_weight == np.rint(self.sample_weight))
+        whole = slices.size == mass and np.all(self.sample_weight == np.rint(self.sample_weight))
         self.convex = is_convex(slices)
-        if self.convex and not counts and bends_of(self._share) is None:
+        if self.convex and not whole and bends_of(self._share) is None:
             # Of a callable nothing is known but its values, and slices are no sums of masses.
-            self.convex = profile_below(self._share, self.sample_weight)[0].never_falls
+            self.convex = self._profiles[0].never_falls
         self._copies: Profile | None = None
-        if counts:
+        if whole:
             # Rounding can leave falls of one unit in the last place.
             by_copy = np.maximum.accumulate(slices) if self.convex else slices
             self._copies = Profile(C * by_copy, np.arange(slices.size + 1.0))

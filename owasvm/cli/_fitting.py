@@ -142,10 +142,15 @@ def _cross_validate(
                 f"fold {number} of {arguments.cv}: accuracy "
                 f"{100.0 * scores['accuracy'][-1]:.2f} %, {scores['seconds'][-1]:.3g} s"
             )
+    _tell_of(caught)
+    return scores
+
+
+def _tell_of(caught: list[warnings.WarningMessage]) -> None:
+    """Say how often a cross-validation was warned, and of what."""
     if caught:
         how_many = counted(len(caught), "warning")
         warn(f"{how_many} in the cross-validation; the first: {caught[0].message}")
-    return scores
 
 
 def _choose(
@@ -166,9 +171,7 @@ def _choose(
             callback = None if verbose else speak_seldom(report)
             search.set_params(refit=False, verbose=verbose, callback=callback)
             fitted.append(search.fit(samples, training.labels, rank_groups=training.groups))
-    if caught:
-        how_many = counted(len(caught), "warning")
-        warn(f"{how_many} in the cross-validation; the first: {caught[0].message}")
+    _tell_of(caught)
     best = fitted[int(np.argmax([search.best_score_ for search in fitted]))]
     results = best.cv_results_
     n_folds = best.n_splits_

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsymv
 
 from owasvm._jit import njit
+from owasvm.samples._newton_kernels import centre
 from owasvm.samples.operators import ActiveSet
 
 FloatArray = NDArray[np.float64]
@@ -32,20 +33,15 @@ def _spread(
     active: IntArray,
     offsets: IntArray,
     shrink: FloatArray,
+    scratch: FloatArray,
     padded: FloatArray,
 ) -> None:
-    """Overwrites the active entries of `padded`: ``D R vector``."""
-    for k in range(offsets.size - 1):
-        factor = 0.0
-        if k > 0:
-            product = 0.0
-            norm = 0.0
-            for i in range(offsets[k], offsets[k + 1]):
-                product += vector[i] * tie[i]
-                norm += tie[i] * tie[i]
-            factor = shrink[k] * product / norm
-        for i in range(offsets[k], offsets[k + 1]):
-            padded[active[i]] = root[i] * (vector[i] - factor * tie[i])
+    """Overwrites the active entries of `padded`: ``D R vector``, and `scratch`, as long."""
+    for i in range(active.size):
+        scratch[i] = vector[i]
+    centre(scratch, tie, offsets, shrink)
+    for i in range(active.size):
+        padded[active[i]] = root[i] * scratch[i]
 
 
 @njit(cache=True)
@@ -68,17 +64,12 @@ def _collect(
     for i in range(active.size):
         total += padded[active[i]]
         shift += means[active[i]] * padded[active[i]]
-    for k in range(offsets.size - 1):
-        along = 0.0
-        norm = 0.0
-        for i in range(offsets[k], offsets[k + 1]):
-            p = active[i]
-            product[i] = root[i] * (scores[p] - shift - total * means[p])
-            along += product[i] * tie[i]
-            norm += tie[i] * tie[i]
-        factor = shrink[k] * along / norm if k > 0 else 0.0
-        for i in range(offsets[k], offsets[k + 1]):
-            product[i] += ridge * vector[i] - factor * tie[i]
+    for i in range(active.size):
+        p = active[i]
+        product[i] = root[i] * (scores[p] - shift - total * means[p])
+    centre(product, tie, offsets, shrink)
+    for i in range(active.size):
+        product[i] += ridge * vector[i]
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
@@ -142,7 +133,7 @@ def solve_projected(
         if matrix is not None:
             return multiply_symmetric(matrix, vector)
         system = active.root, active.tie, active.samples, active.offsets, active.shrink
-        _spread(vector, *system, padded)
+        _spread(vector, *system, product, padded)
         scores = multiply_symmetric(gram, padded)
         _collect(scores, padded, vector, means, *system, active.ridge, product)
         return product

@@ -94,7 +94,7 @@ def _add_product(
     R R takes ``1 - (1 - shrink)^2`` of the component along `tie` away: from every row, or, in a
     large block, from the sum of the rows times `tie`.
     """
-    _add_scatter(data, indices, indptr, 0 * offsets[0], offsets[1], vector, out)
+    _add_scatter(data, indices, indptr, offsets[0], offsets[1], vector, out)
     n_large = 0
     for block in range(1, offsets.size - 1):
         first, last = offsets[block], offsets[block + 1]

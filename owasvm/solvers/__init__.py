@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from owasvm._threads import blas_threads
-from owasvm.certificate import judge
+from owasvm.certificate import judge, judge_general
 from owasvm.problem import OWAProblem
 from owasvm.progress import Watch, Watcher, speaking
 from owasvm.solution import Solution, Status
@@ -174,8 +174,6 @@ def solve(
                 solution = _judge_anew(problem, nearest)
         if gives_up and solution.status is Status.NODE_LIMIT:
             solution = _add_descent(problem, settings, solution)
-            proven = solution.gap <= mip_gap
-            solution = replace(solution, status=Status.OPTIMAL if proven else Status.LOCAL)
         if watch is not None:
             solution = _conclude(watch, solution)
         if verbose:
@@ -188,28 +186,26 @@ def solve(
 
 
 def _add_descent(problem: OWAProblem, settings: Settings, solution: Solution) -> Solution:
-    """The better of a tree that was given up and of descent, with the better bound.
+    """The better of a tree that was given up and of descent, judged with the better bound.
 
     Descent takes a fraction of the time that the tree took.
     """
-    if not problem.is_definite:
-        return solution
     left = None if settings.time_limit is None else settings.time_limit - solution.solve_time
-    if left is not None and not left > 0.0:
-        return solution
+    if not problem.is_definite or (left is not None and not left > 0.0):
+        return replace(solution, status=Status.LOCAL)
     chosen = _load("dca")
     options = chosen.read_options("dca", None)
     other = chosen.solve(problem, replace(settings, time_limit=left, options=options))
     better = other if other.objective < solution.objective else solution
-    bound = min(max(solution.lower_bound, other.lower_bound), better.objective)
-    return replace(
-        better,
-        lower_bound=bound,
-        solver=solution.solver,
+    bound = max(solution.lower_bound, other.lower_bound)
+    found = judge_general(problem, better.dual, better.intercept, bound, settings.mip_gap)
+    return found.as_solution(
+        found.decide_status(settings.mip_gap, Status.LOCAL),
+        solution.solver,
         n_iter=solution.n_iter,
         build_time=solution.build_time + other.build_time,
         solve_time=solution.solve_time + other.solve_time,
-        details={**better.details, **solution.details},
+        details=solution.details,
     )
 
 
