@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from owasvm._jit import cache_folder, seconds_compiling
-from owasvm.estimators import OWASVC, LinearOWASVC
+from owasvm.estimators import OWASVC, OWASVCCV, LinearOWASVC
 from owasvm.losses import hinge
 
 __all__ = ["WarmupStep", "count_steps", "find_cache", "warm_up"]
@@ -55,8 +55,14 @@ def _fit_sparse() -> None:
     LinearOWASVC().fit(X.astype(np.float32), y)
 
 
+def _search() -> None:
+    X, y = _draw(100)
+    OWASVCCV([0.1, 1.0, 10.0], cv=2, refit=False).fit(X, y)
+
+
 _STEPS: dict[str, Callable[[], None]] = {
     "kernels, weights that never fall": lambda: _fit(OWASVC(C=100.0), 400),
+    "kernels, searches and paths": _search,
     "linear models": lambda: _fit(LinearOWASVC(), 400),
     "linear models, sparse and float32": _fit_sparse,
     "sample weights": lambda: _fit(OWASVC(), 200, weighted=True),

@@ -14,7 +14,7 @@ from owasvm.samples.operators import ActiveSet, Memory, factorise_definite
 from owasvm.solution import Status
 from owasvm.solvers import solve
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates
-from owasvm.solvers.newton._bracket import LineSearch
+from owasvm.solvers.newton._bracket import begin_search, next_step
 from owasvm.solvers.newton.core import Inner
 
 
@@ -160,8 +160,9 @@ def test_steps_along_tied_blocks_lose_no_digits():
 
 
 def test_a_line_search_ends_where_slopes_are_no_numbers():
-    search = LineSearch(-1.0, 0.2, 0.5, False)
-    n_evaluations = 1
-    while search.goes_on(np.nan):
+    goes_on, state = True, begin_search(-1.0, False)
+    n_evaluations = 0
+    while goes_on:
+        goes_on, state = next_step(state, np.nan, 0.2, -0.5)
         n_evaluations += 1
     assert n_evaluations <= 50

@@ -379,11 +379,11 @@ def prox_blocks(
     """
     keep_inactive(v, x, dual, block)
     n_positive = sort_positive(v, workspace)
-    return _pool_and_clip_equal(n_positive, penalty, weights, workspace, x, dual, block, shrink)
+    return pool_and_clip_equal(n_positive, penalty, weights, workspace, x, dual, block, shrink)
 
 
 @njit(cache=True)
-def _pool_and_clip_equal(
+def pool_and_clip_equal(
     n_positive: int,
     penalty: float,
     weights: FloatArray,

@@ -114,12 +114,13 @@ class RankedHinge:
         return make_pooling(self._costs.n_samples)
 
     @property
-    def room(self) -> FloatArray | None:
-        """Where the argument of :meth:`prox` may lie, which overwrites it then.
+    def plain(self) -> tuple[FloatArray, Workspace] | None:
+        """For compiled loops: costs by rank, and where to work. None with sample weights.
 
-        None with sample weights. Without them an empty prox may be asked for, too.
+        The argument of :meth:`prox` may lie in ``levels`` of the latter, and is overwritten then,
+        and an empty prox may be asked for.
         """
-        return None if self.mass is not None else self._workspace.levels
+        return None if self.mass is not None else (self._ascending, self._workspace)
 
     def value(self, slack: FloatArray) -> float:
         n_positive = sort_positive(slack, self._workspace)

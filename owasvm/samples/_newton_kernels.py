@@ -72,12 +72,12 @@ def gram_block(
     """
     size = active.size
     matrix, total = np.empty((size, size)), np.empty(size)
-    _write_gram_block(gram, means, root, tie, active, offsets, shrink, ridge, matrix, total)
+    write_gram_block(gram, means, root, tie, active, offsets, shrink, ridge, matrix, total)
     return matrix
 
 
 @njit(cache=True)
-def _write_gram_block(
+def write_gram_block(
     gram: FloatArray,
     means: FloatArray,
     root: FloatArray,
@@ -117,11 +117,11 @@ def add_gram_rows(
     out: FloatArray,
 ) -> None:
     """Changes `out` in place: adds ``Q[:, rows] @ coef``, reading the rows of `gram` only."""
-    _add_gram_rows(gram, means, rows, coef, np.zeros(out.size), out)
+    add_gram_rows_to(gram, means, rows, coef, np.zeros(out.size), out)
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def _add_gram_rows(
+def add_gram_rows_to(
     gram: FloatArray,
     means: FloatArray,
     rows: IntArray,

@@ -1,7 +1,8 @@
 """Convex weights: the semismooth Newton augmented Lagrangian method and its front end.
 
 ``core`` minimises any convex ordered loss, ``coarse`` finds a start for many samples,
-``continuation`` tells where a known solution needs no step,
+``continuation`` tells where a known solution needs no step, ``series`` takes the steps from one
+where there are few samples,
 ``stopping`` decides by certificates when an iterate will do, ``tuning`` holds what is left to
 measurement.
 """
@@ -31,6 +32,7 @@ from owasvm.solvers.newton.core import (
     start_from,
 )
 from owasvm.solvers.newton.rescue import Rescue
+from owasvm.solvers.newton.series import Series
 from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
 from owasvm.solvers.newton.tuning import DEFAULT, ITERATIVE, Tuning
 
@@ -90,7 +92,16 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     rescue = Rescue(problem, task, settings.tol)
     status = Status.ITERATION_LIMIT
     try:
-        for iterate in _all_iterates(task, start, rescue, clock):
+        steps = iterates(task, start)
+        series = None if known is None else Series.of(task)
+        if series is not None:
+            steps = series.iterates(
+                start,
+                lambda: rule.looks_below,
+                settings.max_iter,
+                is_watched=settings.callback is not None,
+            )
+        for iterate in _all_iterates(task, start, steps, rescue, clock):
             if rule.is_satisfied(iterate):
                 break
             if rule.is_hopeless or not math.isfinite(iterate.objective):
@@ -132,11 +143,11 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
 
 
 def _all_iterates(
-    task: ConvexTask, start: Iterate, rescue: Rescue, clock: Clock
+    task: ConvexTask, start: Iterate, steps: Iterator[Iterate], rescue: Rescue, clock: Clock
 ) -> Iterator[Iterate]:
     """Newton iterates; where they are too slow those of the rescue, and Newton's from there."""
     last = start
-    for last in iterates(task, start):
+    for last in steps:
         yield last
         if rescue.is_due(last):
             # Judged before it is left behind: nothing better may come.

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Bracket", "LineSearch"]
+__all__ = ["Bracket", "SearchState", "begin_search", "next_step"]
 
 # Each evaluation of a line search halves its interval, or better.
-_MAX_EVALUATIONS = 40
+_MAX_EVALUATIONS = 40.0
 _MAX_STEP = 1e6
 # Of the interval: trial steps keep this distance from its ends.
 _INSET = 0.02
@@ -44,52 +44,65 @@ class Bracket:
         self._last_side = side
 
 
-class LineSearch:
+#: A line search: the step to look at, the ends of an interval with the slopes there, which of
+#: them moved last, whether the first step may be too short, whether the interval has two ends,
+#: and how many evaluations are left. Numbers all of them, for compiled loops.
+SearchState = tuple[float, float, float, float, float, float, float, float, float]
+
+
+def begin_search(slope: float, limited: bool) -> SearchState:
     """The search for a step at which a slope has fallen to a share of its first value.
 
     Parameters
     ----------
     slope : float
         At the beginning, negative.
-    slope_share : float
-        The slope that will do, as a share of it.
-    still_falling : float
-        The slope that asks for a longer step, as a share of it.
     limited : bool
         The first step may be too short.
     """
+    return 1.0, 0.0, slope, 0.0, 0.0, 0.0, 1.0 if limited else 0.0, 0.0, _MAX_EVALUATIONS
 
-    def __init__(
-        self, slope: float, slope_share: float, still_falling: float, limited: bool
-    ) -> None:
-        #: The step to look at.
-        self.step = 1.0
-        self._low, self._slope_low = 0.0, slope
-        self._goal = slope_share * abs(slope)
-        self._longer = still_falling * slope
-        self._limited = limited
-        self._bracket: Bracket | None = None
-        self._left = _MAX_EVALUATIONS
 
-    def goes_on(self, slope: float) -> bool:
-        """Whether another step is to be looked at, after the slope at this one."""
-        step = self.step
-        if self._limited and slope < self._longer and step < _MAX_STEP:
-            self._low, self._slope_low = step, slope
-            self.step = 4.0 * step
-            return True
-        self._limited = False
-        bracket = self._bracket
-        if bracket is None:
-            if slope <= self._goal:
-                return False
-            bracket = self._bracket = Bracket(self._low, self._slope_low, step, slope)
+def next_step(
+    state: SearchState, slope: float, goal: float, longer: float
+) -> tuple[bool, SearchState]:
+    """Whether to look at another step, and where the search stands then.
+
+    Parameters
+    ----------
+    state : tuple
+        Where it stood.
+    slope : float
+        At the step that was looked at.
+    goal : float
+        The size of a slope that will do.
+    longer : float
+        The slope that asks for a longer step where the first one was limited.
+    """
+    step, low, slope_low, high, slope_high, last_side, limited, bracketed, left = state
+    if limited > 0.0 and slope < longer and step < _MAX_STEP:
+        return True, (4.0 * step, step, slope, high, slope_high, last_side, limited, 0.0, left)
+    limited = 0.0
+    if bracketed == 0.0:
+        if slope <= goal:
+            return False, state
+        bracketed = 1.0
+        high, slope_high = step, slope
+    else:
+        left -= 1.0
+        # A slope that is not a number would never end it.
+        if left <= 0.0 or abs(slope) <= goal:
+            return False, state
+        # The Illinois rule, as in `Bracket`.
+        side = 1.0 if slope > 0.0 else -1.0
+        if side > 0.0:
+            high, slope_high = step, slope
+            slope_low *= 0.5 if side == last_side else 1.0
         else:
-            self._left -= 1
-            # A slope that is not a number would never end it.
-            if self._left <= 0 or abs(slope) <= self._goal:
-                return False
-            bracket.narrow(step, slope)
-        inset = _INSET * (bracket.high - bracket.low)
-        self.step = min(max(bracket.crossing(), bracket.low + inset), bracket.high - inset)
-        return True
+            low, slope_low = step, slope
+            slope_high *= 0.5 if side == last_side else 1.0
+        last_side = side
+    crossing = low - slope_low * (high - low) / (slope_high - slope_low)
+    inset = _INSET * (high - low)
+    step = min(max(crossing, low + inset), high - inset)
+    return True, (step, low, slope_low, high, slope_high, last_side, limited, bracketed, left)

@@ -18,15 +18,15 @@ def list_active(
     These are the roots of the masses, 1 where there are none, and the same with the signs of y.
     """
     offsets = np.empty(n_blocks + 2, dtype=np.int64)
-    size = _count_active(block, offsets)
+    size = count_active(block, offsets)
     active = np.empty(size, dtype=np.int64)
     root, tie = np.empty(size), np.empty(size)
-    _write_active(block, y, mass, offsets, active, root, tie)
+    write_active(block, y, mass, offsets, active, root, tie)
     return active, offsets, root, tie
 
 
 @njit(cache=True)
-def _count_active(block: Labels, offsets: IntArray) -> int:
+def count_active(block: Labels, offsets: IntArray) -> int:
     """Overwrites `offsets`: where each label begins, one place late; the number of samples."""
     for k in range(offsets.size):
         offsets[k] = 0
@@ -42,7 +42,7 @@ def _count_active(block: Labels, offsets: IntArray) -> int:
 
 
 @njit(cache=True)
-def _write_active(
+def write_active(
     block: Labels,
     y: FloatArray,
     mass: FloatArray,
@@ -51,7 +51,7 @@ def _write_active(
     root: FloatArray,
     tie: FloatArray,
 ) -> None:
-    """Overwrites the arrays from `offsets` on, after :func:`_count_active`."""
+    """Overwrites the arrays from `offsets` on, after :func:`count_active`."""
     for i in range(block.size):
         label = block[i]
         if label >= 0:

@@ -41,8 +41,9 @@ from owasvm.losses import ProximalLoss, ProxPoint, RankedHinge
 from owasvm.samples import MAX_INTERCEPT_STEP, ActiveSet, Memory, Operator, Vector
 from owasvm.solution import Solution
 from owasvm.solvers.clock import Clock
-from owasvm.solvers.newton._bracket import LineSearch
+from owasvm.solvers.newton._bracket import begin_search, next_step
 from owasvm.solvers.newton._loops import add_up, change_along, shift_point
+from owasvm.solvers.newton._rules import ROUNDING, choose_growth, ends_inner_loop
 from owasvm.solvers.newton.active import NO_MASS, Partition, make_active_set, split_samples
 from owasvm.solvers.newton.tuning import DEFAULT, Tuning
 
@@ -59,8 +60,6 @@ _NOTHING = np.empty(0)
 MANY_SAMPLES = 200_000
 # Intercepts and objectives beyond this are on their way to infinity.
 _ESCAPED = 1e15
-#: Gaps below this, relative to the objective, are rounding.
-ROUNDING = 1e-14
 
 
 @dataclass
@@ -255,16 +254,16 @@ class Inner:
         mass = task.loss.mass
         self._mass = NO_MASS if mass is None else mass
         loss = task.loss
-        room = loss.room if isinstance(loss, RankedHinge) else None
-        self._keeps_slack = room is None
+        plain = loss.plain if isinstance(loss, RankedHinge) else None
+        self._keeps_slack = plain is None
         # The prox that was taken last belongs to whatever is looked at next. Blocks are read
         # before the next trial.
-        if room is None:
+        if plain is None:
             self._v = np.empty(n_samples)
         else:
             # Nobody asks for the prox, and v is read before the sort needs room.
             self.point.prox = _NOTHING
-            self._v = room
+            self._v = plain[1].levels
         self._trial.prox = self.point.prox
         self._trial.block = self.point.block
         self._trial.shrink = self.point.shrink
@@ -410,10 +409,13 @@ class Inner:
     def _line_search(self, iterate: Iterate, direction: _Direction) -> float:
         tuning = self.task.tuning
         limited = abs(direction.intercept) >= MAX_INTERCEPT_STEP
-        search = LineSearch(direction.slope, tuning.slope_share, tuning.still_falling, limited)
-        while search.goes_on(self._slope(search.step, iterate, direction)):
-            pass
-        return search.step
+        goal = tuning.slope_share * abs(direction.slope)
+        longer = tuning.still_falling * direction.slope
+        goes_on, state = True, begin_search(direction.slope, limited)
+        while goes_on:
+            slope = self._slope(state[0], iterate, direction)
+            goes_on, state = next_step(state, slope, goal, longer)
+        return state[0]
 
 
 def _direction(
@@ -447,16 +449,6 @@ def _newton_direction(
     return _direction(task, residual, imbalance, step, intercept)
 
 
-def _choose_growth(tuning: Tuning, inner_steps: int, gap_ratio: float) -> float:
-    """Factor for the penalty after an inner loop."""
-    if inner_steps >= tuning.max_inner_steps:
-        return tuning.shrink
-    growth = next((factor for most, factor in tuning.growths if inner_steps <= most), 1.0)
-    if gap_ratio < tuning.fast_round:
-        growth = min(growth, 2.0 if inner_steps <= 2 else 1.0)
-    return growth
-
-
 def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
     """The method, step by step, without end: the caller decides when an iterate will do.
 
@@ -474,13 +466,10 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
         while True:
             squared, imbalance, movement = inner.look(iterate, foresees=not first)
             yield iterate
-            distance = tuning.inner_share * movement
-            if steps > 0 and (
-                squared <= distance**2 and abs(imbalance) <= distance * iterate.penalty**0.5
-            ):
+            where = squared, imbalance, movement, iterate.penalty, iterate.gap
+            if ends_inner_loop(steps, *where, tuning.inner_share, tuning.solved_share):
                 break
-            solved = squared + abs(imbalance) <= tuning.solved_share * iterate.gap
-            if solved or steps >= tuning.max_inner_steps:
+            if steps >= tuning.max_inner_steps:
                 break
             if first:
                 first = False
@@ -495,10 +484,17 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             # A move of the multiplier alone counts too, or a caller's limit might never be met.
             iterate.n_iter += 1
         iterate.dual = inner.take_dual()
-        growth = _choose_growth(tuning, steps, iterate.gap / max(last_gap, 1e-300))
-        if stuck or iterate.gap <= ROUNDING * max(1.0, iterate.objective):
-            # alpha = a + penalty * u carries the rounding of u times the penalty.
-            growth = tuning.shrink
+        gap_ratio = iterate.gap / max(last_gap, 1e-300)
+        # alpha = a + penalty * u carries the rounding of u times the penalty.
+        stuck = stuck or iterate.gap <= ROUNDING * max(1.0, iterate.objective)
+        growth = choose_growth(
+            steps >= tuning.max_inner_steps or stuck,
+            steps,
+            gap_ratio,
+            tuning.growths,
+            tuning.fast_round,
+            tuning.shrink,
+        )
         iterate.penalty = max(min(iterate.penalty * growth, task.max_penalty), task.first_penalty)
         last_gap = iterate.gap
 

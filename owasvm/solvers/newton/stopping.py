@@ -12,7 +12,8 @@ from owasvm.losses import ProxPoint, RankedHinge, RankedLoss
 from owasvm.problem import OWAProblem
 from owasvm.samples import Vector
 from owasvm.solvers.newton._bracket import Bracket
-from owasvm.solvers.newton.core import MANY_SAMPLES, ROUNDING, ConvexTask, Iterate
+from owasvm.solvers.newton._rules import ROUNDING
+from owasvm.solvers.newton.core import MANY_SAMPLES, ConvexTask, Iterate
 
 FloatArray = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     y, mass = task.y, task.loss.mass
     density = guess if mass is None else guess / mass
     point = ProxPoint(y.size)
-    if isinstance(task.loss, RankedHinge) and task.loss.room is not None:
+    if isinstance(task.loss, RankedHinge) and task.loss.plain is not None:
         # Nobody asks for the prox.
         point.prox = np.empty(0)
     left_out = guess <= 0.0 if task.linear is None else np.zeros(y.size, dtype=bool)
@@ -130,6 +131,11 @@ class StoppingRule:
             self._n_limited >= self._task.tuning.hopeless_certificates
             or self._n_idle >= self._task.tuning.idle_certificates
         )
+
+    @property
+    def looks_below(self) -> float:
+        """The estimated relative gap at which an iterate is worth a look."""
+        return max(self._judge_below, ROUNDING) if self._satisfied_at is None else np.inf
 
     def is_satisfied(self, iterate: Iterate) -> bool:
         """Whether to stop here."""

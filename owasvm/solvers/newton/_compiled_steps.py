@@ -1,0 +1,373 @@
+"""Newton steps of small kernel problems in one compiled loop.
+
+The method is that of :mod:`owasvm.solvers.newton.core`, and so are its parts; what is compiled
+here is what lies between them. One function of this size takes seconds to compile, so that it
+serves series of fits and nothing else (:mod:`owasvm.solvers.newton.series`). In the functions
+below `prox` is empty, which stands for a prox that nobody asks for, and for masses that are 1.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from owasvm._jit import njit
+from owasvm.losses._sorting import INACTIVE, Workspace, pool_and_clip_equal, sort_beside
+from owasvm.samples._newton_kernels import add_gram_rows_to, centre, write_gram_block
+from owasvm.samples.operators import MAX_INTERCEPT_STEP, limit_intercept
+from owasvm.solvers.newton import _bracket, _rules
+from owasvm.solvers.newton._loops import (
+    add_up,
+    change_along,
+    count_active,
+    shift_point,
+    write_active,
+)
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Labels = NDArray[np.int32]
+
+# Rows of `vectors`. The residual and the direction are held by their coefficients and scores, as
+# w is.
+N_VECTORS = 12
+COEF, SCORES, MULTIPLIER, DUAL, SLACK = range(5)
+RESIDUAL, RESIDUAL_SCORES, DIRECTION, DIRECTION_SCORES = range(5, 9)
+_TRIAL, _PARTIAL, _VALUES = range(9, 12)
+# Entries of `numbers`.
+N_NUMBERS = 14
+INTERCEPT, PENALTY, OBJECTIVE, GAP, N_ITER, N_ACTIVE = range(6)
+_STEPS, LAST_GAP, _LOSS, KNOWN_AT, _SQUARED, _MOVEMENT, IMBALANCE, INTERCEPT_STEP = range(6, 14)
+# Where the loop stands, entries of `stage`: what is next, the blocks of ties at the point and at
+# the one before the multiplier moved, -1 where that is of no use.
+N_STAGES = 3
+STAGE, N_BLOCKS, N_KEPT = range(3)
+# What is next.
+BEGIN, LOOK, STEP, LARGE_SYSTEM, BEHIND_SYSTEM = range(5)
+
+_begin_search = njit(cache=True, internal=True)(_bracket.begin_search)
+_next_step = njit(cache=True, internal=True)(_bracket.next_step)
+_ends_inner_loop = njit(cache=True, internal=True)(_rules.ends_inner_loop)
+_choose_growth = njit(cache=True, internal=True)(_rules.choose_growth)
+_limit_intercept = njit(cache=True, internal=True)(limit_intercept)
+
+
+@njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
+def _dot(one: FloatArray, other: FloatArray) -> float:
+    total = 0.0
+    for i in range(one.size):
+        total += one[i] * other[i]
+    return total
+
+
+@njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
+def _factorise(matrix: FloatArray) -> bool:
+    """Overwrites the lower triangle of `matrix` with its Cholesky factor; False without one."""
+    for i in range(matrix.shape[0]):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k]
+            if i > j:
+                matrix[i, j] = total / matrix[j, j]
+            elif total > 0.0:
+                matrix[i, i] = math.sqrt(total)
+            else:
+                return False
+    return True
+
+
+@njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
+def _solve(factor: FloatArray, side: FloatArray) -> None:
+    """Changes `side` in place to the solution, given the lower Cholesky factor."""
+    size = side.size
+    for i in range(size):
+        total = side[i]
+        for k in range(i):
+            total -= factor[i, k] * side[k]
+        side[i] = total / factor[i, i]
+    for i in range(size - 1, -1, -1):
+        value = side[i] / factor[i, i]
+        side[i] = value
+        for k in range(i):
+            side[k] -= factor[i, k] * value
+
+
+@njit(cache=True, internal=True)
+def _take_prox(
+    vectors: FloatArray,
+    step: float,
+    numbers: FloatArray,
+    y: FloatArray,
+    weights: FloatArray,
+    workspace: Workspace,
+    prox: FloatArray,
+    block: Labels,
+    shrink: FloatArray,
+    margin: FloatArray,
+) -> int:
+    """Overwrites the trial point and `block`: those at a step along the direction."""
+    v, dual = workspace.levels, vectors[_TRIAL]
+    shift_point(
+        margin,
+        vectors[SCORES],
+        vectors[DIRECTION_SCORES],
+        y,
+        numbers[INTERCEPT],
+        numbers[INTERCEPT_STEP],
+        step,
+        vectors[MULTIPLIER],
+        1.0 / numbers[PENALTY],
+        v,
+        v,
+    )
+    for i in range(y.size):
+        dual[i] = 0.0
+        block[i] = INACTIVE
+    size = sort_beside(v, y, 0.0, 0.0, workspace)
+    return pool_and_clip_equal(
+        size, numbers[PENALTY], weights, workspace, prox, dual, block, shrink
+    )
+
+
+@njit(cache=True, internal=True)
+def _look(
+    gram: FloatArray,
+    means: FloatArray,
+    y: FloatArray,
+    weights: FloatArray,
+    margin: FloatArray,
+    workspace: Workspace,
+    rows: IntArray,
+    prox: FloatArray,
+    vectors: FloatArray,
+    numbers: FloatArray,
+) -> None:
+    """Writes slacks, residual, objective and gap at the point."""
+    coef, scores, dual = vectors[COEF], vectors[SCORES], vectors[DUAL]
+    slack, multiplier = vectors[SLACK], vectors[MULTIPLIER]
+    residual, residual_scores = vectors[RESIDUAL], vectors[RESIDUAL_SCORES]
+    values, partial = vectors[_VALUES], vectors[_PARTIAL]
+    shift_point(
+        margin, scores, scores, y, numbers[INTERCEPT], 0.0, 0.0, multiplier, 0.0, slack, slack
+    )
+    imbalance = 0.0
+    size = 0
+    for i in range(y.size):
+        wanted = y[i] * dual[i]
+        imbalance += wanted
+        residual[i] = wanted - coef[i]
+        residual_scores[i] = 0.0
+        partial[i] = 0.0
+        if residual[i] != 0.0:
+            rows[size] = i
+            values[size] = residual[i]
+            size += 1
+    add_gram_rows_to(gram, means, rows[:size], values[:size], partial, residual_scores)
+    squared = max(_dot(residual, residual_scores), 0.0)
+    if numbers[KNOWN_AT] != numbers[N_ITER]:
+        # Else the multiplier has moved, and nothing but that.
+        n_positive = sort_beside(slack, y, 0.0, 0.0, workspace)
+        loss = 0.0
+        for k in range(n_positive):
+            loss += weights[weights.size - 1 - k] * workspace.keys[k]
+        numbers[_LOSS] = loss
+        numbers[OBJECTIVE] = 0.5 * _dot(coef, scores) + loss
+        numbers[KNOWN_AT] = numbers[N_ITER]
+    product, moved = add_up(dual, slack, multiplier, prox)
+    numbers[GAP] = 0.5 * squared + numbers[_LOSS] - product
+    numbers[_SQUARED] = squared
+    numbers[IMBALANCE] = imbalance
+    numbers[_MOVEMENT] = math.sqrt(moved / numbers[PENALTY])
+
+
+@njit(cache=True, internal=True)
+def _find_direction(
+    gram: FloatArray,
+    means: FloatArray,
+    y: FloatArray,
+    shrink: FloatArray,
+    block: Labels,
+    n_blocks: int,
+    largest: int,
+    prox: FloatArray,
+    vectors: FloatArray,
+    numbers: FloatArray,
+) -> bool:
+    """Writes the Newton step; False where it is not for this loop."""
+    offsets = np.empty(n_blocks + 2, dtype=np.int64)
+    size = count_active(block, offsets)
+    numbers[N_ACTIVE] = size
+    if size >= largest:
+        return False
+    direction, scores = vectors[DIRECTION], vectors[DIRECTION_SCORES]
+    residual, residual_scores = vectors[RESIDUAL], vectors[RESIDUAL_SCORES]
+    partial = vectors[_PARTIAL]
+    imbalance = numbers[IMBALANCE]
+    for i in range(y.size):
+        direction[i] = residual[i]
+        scores[i] = residual_scores[i]
+        partial[i] = 0.0
+    if size == 0:
+        numbers[INTERCEPT_STEP] = np.sign(imbalance) * MAX_INTERCEPT_STEP
+        return True
+    active = np.empty(size, dtype=np.int64)
+    root, tie = np.empty(size), np.empty(size)
+    write_active(block, y, prox, offsets, active, root, tie)
+    matrix, z, ones = np.empty((size, size)), np.empty(size), np.empty(size)
+    ridge = 1.0 / numbers[PENALTY]
+    write_gram_block(gram, means, root, tie, active, offsets, shrink, ridge, matrix, z)
+    if not _factorise(matrix):
+        return False
+    for i in range(size):
+        z[i] = residual_scores[active[i]]
+        ones[i] = 1.0
+    centre(z, tie, offsets, shrink)
+    centre(ones, tie, offsets, shrink)
+    rest = ones.copy()
+    _solve(matrix, z)
+    _solve(matrix, rest)
+    pulled, curvature = _dot(z, ones), _dot(rest, ones)
+    intercept = _limit_intercept(imbalance - pulled, curvature)
+    numbers[INTERCEPT_STEP] = intercept
+    for i in range(size):
+        z[i] = -z[i] - intercept * rest[i]
+    centre(z, tie, offsets, shrink)
+    for i in range(size):
+        direction[active[i]] += z[i]
+    add_gram_rows_to(gram, means, active, z, partial, scores)
+    return True
+
+
+@njit(cache=True)
+def run_steps(
+    gram: FloatArray,
+    means: FloatArray,
+    y: FloatArray,
+    weights: FloatArray,
+    margin: FloatArray,
+    largest: int,
+    rules: tuple[float, float, float, float, float, float],
+    growths: tuple[tuple[int, float], ...],
+    penalties: tuple[float, float],
+    max_inner_steps: int,
+    look_below: float,
+    last_step: int,
+    workspace: Workspace,
+    rows: IntArray,
+    prox: FloatArray,
+    block: Labels,
+    kept: Labels,
+    shrink: FloatArray,
+    vectors: FloatArray,
+    numbers: FloatArray,
+    stage: IntArray,
+) -> None:
+    """Changes the arrays from `workspace` on in place: goes on until somebody is to look.
+
+    That is at an estimated gap of `look_below`, relative to the objective, at step `last_step`,
+    where numbers overflow, and at a Newton system of the size `largest` or without a factor:
+    ``stage[STAGE]`` tells which, LOOK or LARGE_SYSTEM. After a look the loop goes on from there;
+    after the step of a large system was written, it goes on BEHIND_SYSTEM.
+    """
+    inner_share, solved_share, slope_share, still_falling, fast_round, lowers = rules
+    direction, direction_scores = vectors[DIRECTION], vectors[DIRECTION_SCORES]
+    dual, trial = vectors[DUAL], vectors[_TRIAL]
+    coef, scores, multiplier = vectors[COEF], vectors[SCORES], vectors[MULTIPLIER]
+    looks = False
+    while True:
+        if stage[STAGE] == BEGIN:
+            numbers[INTERCEPT_STEP] = 0.0
+            stage[N_BLOCKS] = _take_prox(
+                vectors, 0.0, numbers, y, weights, workspace, prox, block, shrink, margin
+            )
+            for i in range(y.size):
+                dual[i] = trial[i]
+            numbers[_STEPS] = 0.0
+            looks = True
+        if looks:
+            _look(gram, means, y, weights, margin, workspace, rows, prox, vectors, numbers)
+            stage[STAGE] = LOOK
+            relative = numbers[GAP] / max(1.0, abs(numbers[OBJECTIVE]))
+            if not relative > look_below or numbers[N_ITER] >= last_step:
+                return
+        stuck = False
+        ends = stage[STAGE] != BEHIND_SYSTEM and (
+            _ends_inner_loop(
+                int(numbers[_STEPS]),
+                numbers[_SQUARED],
+                numbers[IMBALANCE],
+                numbers[_MOVEMENT],
+                numbers[PENALTY],
+                numbers[GAP],
+                inner_share,
+                solved_share,
+            )
+            or numbers[_STEPS] >= max_inner_steps
+        )
+        if not ends:
+            if stage[STAGE] != BEHIND_SYSTEM:
+                has_kept = stage[N_KEPT] >= 0
+                if not _find_direction(
+                    gram,
+                    means,
+                    y,
+                    shrink,
+                    kept if has_kept else block,
+                    stage[N_KEPT] if has_kept else stage[N_BLOCKS],
+                    largest,
+                    prox,
+                    vectors,
+                    numbers,
+                ):
+                    stage[STAGE] = LARGE_SYSTEM
+                    return
+            stage[N_KEPT] = -1
+            stage[STAGE] = STEP
+            intercept_step = numbers[INTERCEPT_STEP]
+            slope = -_dot(vectors[RESIDUAL], direction_scores)
+            slope -= numbers[IMBALANCE] * intercept_step
+            if slope < 0.0:
+                squared_norm = _dot(direction, direction_scores)
+                goal, longer = slope_share * abs(slope), still_falling * slope
+                state = _begin_search(slope, abs(intercept_step) >= MAX_INTERCEPT_STEP)
+                goes_on = True
+                step = 1.0
+                while goes_on:
+                    step = state[0]
+                    stage[N_BLOCKS] = _take_prox(
+                        vectors, step, numbers, y, weights, workspace, prox, block, shrink, margin
+                    )
+                    change = change_along(trial, dual, direction_scores, y, intercept_step)
+                    there = slope + step * squared_norm - change
+                    goes_on, state = _next_step(state, there, goal, longer)
+                for i in range(y.size):
+                    coef[i] += step * direction[i]
+                    scores[i] += step * direction_scores[i]
+                    dual[i] = trial[i]
+                numbers[INTERCEPT] += step * intercept_step
+                numbers[N_ITER] += 1.0
+                numbers[_STEPS] += 1.0
+                looks = True
+                continue
+            stuck = True
+        n_steps = int(numbers[_STEPS])
+        if n_steps == 0:
+            # A move of the multiplier alone counts too, or the limit might never be met.
+            numbers[N_ITER] += 1.0
+        # The first step with the new multiplier goes by the partition at hand.
+        any_active = False
+        for i in range(y.size):
+            kept[i] = block[i]
+            any_active |= block[i] >= 0
+            multiplier[i] = dual[i]
+        stage[N_KEPT] = stage[N_BLOCKS] if any_active else -1
+        gap, objective = numbers[GAP], numbers[OBJECTIVE]
+        gap_ratio = gap / max(numbers[LAST_GAP], 1e-300)
+        stuck = stuck or gap <= _rules.ROUNDING * max(1.0, objective)
+        growth = _choose_growth(
+            stuck or n_steps >= max_inner_steps, n_steps, gap_ratio, growths, fast_round, lowers
+        )
+        numbers[PENALTY] = max(min(numbers[PENALTY] * growth, penalties[1]), penalties[0])
+        numbers[LAST_GAP] = gap
+        stage[STAGE] = BEGIN

@@ -1,0 +1,49 @@
+"""When an inner loop ends, and which penalty is next: for interpreted and compiled loops alike."""
+
+import math
+
+__all__ = ["ROUNDING", "choose_growth", "ends_inner_loop"]
+
+#: Gaps below this, relative to the objective, are rounding.
+ROUNDING = 1e-14
+
+
+def ends_inner_loop(
+    steps: int,
+    squared: float,
+    imbalance: float,
+    movement: float,
+    penalty: float,
+    gap: float,
+    inner_share: float,
+    solved_share: float,
+) -> bool:
+    """Whether the multiplier is to move, `squared` and `imbalance` being left of the gradient."""
+    distance = inner_share * movement
+    near = squared <= distance * distance and abs(imbalance) <= distance * math.sqrt(penalty)
+    return (steps > 0 and near) or squared + abs(imbalance) <= solved_share * gap
+
+
+def choose_growth(
+    shrinks: bool,
+    steps: int,
+    gap_ratio: float,
+    growths: tuple[tuple[int, float], ...],
+    fast_round: float,
+    shrink: float,
+) -> float:
+    """Factor for the penalty after an inner loop of so many steps.
+
+    `shrinks`: it met its limit, or rounding has eaten the descent. A smaller penalty gives digits
+    back.
+    """
+    if shrinks:
+        return shrink
+    growth = 1.0
+    # The first one that allows for so many steps.
+    for most, factor in growths[::-1]:
+        if steps <= most:
+            growth = factor
+    if gap_ratio < fast_round:
+        growth = min(growth, 2.0 if steps <= 2 else 1.0)
+    return growth

@@ -1,0 +1,213 @@
+"""Fits from a known solution: the compiled loop takes the steps that the parts take one by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from owasvm.certificate import judge
+from owasvm.problem import OWAProblem, RankCosts
+from owasvm.samples.kernel_operators import GramOperator
+from owasvm.solution import Status
+from owasvm.solvers import solve
+from owasvm.solvers.newton import ConvexTask, cold_start, iterates, series, start_from
+from owasvm.solvers.newton.series import Series
+
+
+def _draw(n_samples, seed=0, noise=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, 3))
+    y = np.where(X[:, 0] + noise * rng.normal(size=n_samples) > 0.0, 1.0, -1.0)
+    y[:2] = -1.0, 1.0
+    return X, y
+
+
+def _problem(X, y, C, family="basic", alpha=0.6, width=0.5):
+    gram = np.exp(-width * cdist(X, X) ** 2)
+    return OWAProblem(y, RankCosts(y.size, family, alpha, C), gram=gram)
+
+
+def _task(problem):
+    return ConvexTask(problem.samples.operator(), problem.y, problem.ranked_loss(), np.ones(1))
+
+
+def _watch(problem, known, n_looks):
+    """What both loops yield, look by look."""
+    seen = []
+    for compiled in (False, True):
+        task = _task(problem)
+        start = start_from(task, known)
+        steps = iterates(task, start)
+        if compiled:
+            found = Series.of(task)
+            assert found is not None
+            steps = found.iterates(start, lambda: np.inf, 1000, is_watched=True)
+        seen.append(
+            [
+                (
+                    at.n_iter,
+                    at.penalty,
+                    at.objective,
+                    at.gap,
+                    at.intercept,
+                    at.n_active,
+                    at.dual.copy(),
+                    at.slack.copy(),
+                    at.w.scores.copy(),
+                )
+                for at in itertools.islice(steps, n_looks)
+            ]
+        )
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("family", "alpha"),
+    [("basic", 0.6), ("uniform", None), ("superquantile", 0.3), ("quadratic", 0.3)],
+)
+@pytest.mark.parametrize("large", [100, 1])
+def test_both_loops_take_the_same_steps(family, alpha, large, monkeypatch):
+    """With small systems solved in the loop, and with all of them left to the operator."""
+    monkeypatch.setattr(series, "_LARGE", large)
+    X, y = _draw(80)
+    known = solve(_problem(X, y, 1.0, family, alpha), "newton")
+    plain, compiled = _watch(_problem(X, y, 4.0, family, alpha), known, 12)
+    for one, other in zip(plain, compiled, strict=True):
+        assert one[0] == other[0]
+        assert one[5] == other[5]
+        for value, same in zip(one[1:5], other[1:5], strict=True):
+            assert same == pytest.approx(value, rel=1e-6, abs=1e-9 * abs(one[2]))
+        for value, same in zip(one[6:], other[6:], strict=True):
+            np.testing.assert_allclose(same, value, rtol=1e-6, atol=1e-6)
+
+
+@given(
+    n_samples=st.integers(2, 60),
+    seed=st.integers(0, 1000),
+    family=st.sampled_from(["basic", "uniform", "superquantile"]),
+    exponents=st.tuples(st.integers(-12, 12), st.integers(-12, 12)),
+    kind=st.sampled_from(["plain", "ties", "copies", "constant", "lonely", "huge", "tiny"]),
+)
+def test_a_known_solution_changes_no_optimum(n_samples, seed, family, exponents, kind):
+    X, y = _draw(n_samples, seed)
+    if kind == "ties":
+        X = np.round(X)
+    elif kind == "copies":
+        X = X[np.arange(n_samples) // 2]
+    elif kind == "constant":
+        X[:] = 1.0
+    elif kind == "lonely":
+        y[:] = -1.0
+        y[-1] = 1.0
+    scale = {"huge": 1e6, "tiny": 1e-6}.get(kind, 1.0)
+    gram = scale * np.exp(-0.5 * cdist(X, X) ** 2)
+    one, other = (
+        OWAProblem(y, RankCosts(n_samples, family, 0.4, 2.0**exponent / scale), gram=gram)
+        for exponent in exponents
+    )
+    warm = solve(other, "newton", warm_start=solve(one, "newton"))
+    cold = solve(other, "newton")
+    assert warm.status is Status.OPTIMAL
+    assert warm.lower_bound <= cold.objective * (1.0 + 1e-12)
+    assert warm.objective == pytest.approx(cold.objective, rel=3e-6, abs=3e-6)
+    assert judge(other, warm.dual, warm.intercept).worst_gap <= 2e-6
+
+
+def test_large_systems_go_to_the_operator(monkeypatch):
+    X, y = _draw(300, noise=3.0)
+    sizes = []
+    newton_step = GramOperator.newton_step
+
+    def note(self, residual, active):
+        sizes.append(active.samples.size)
+        return newton_step(self, residual, active)
+
+    known = solve(_problem(X, y, 0.01, "uniform", None, 0.1), "newton")
+    monkeypatch.setattr(GramOperator, "newton_step", note)
+    found = solve(_problem(X, y, 50.0, "uniform", None, 0.1), "newton", warm_start=known)
+    assert found.status is Status.OPTIMAL
+    assert sizes
+    assert min(sizes) >= 100
+
+
+def test_a_matrix_without_a_factor_goes_to_the_operator(monkeypatch):
+    """Rounding may leave none; the operator lifts the matrix."""
+    X, y = _draw(60)
+    problem = _problem(X, y, 2.0)
+    task = _task(problem)
+    task.operator.gram = task.operator.gram - 10.0 * np.eye(60)
+    called = []
+    monkeypatch.setattr(
+        GramOperator,
+        "newton_step",
+        lambda _, residual, active: called.append(active) or (residual, 0.0),
+    )
+    found = Series.of(task)
+    assert found is not None
+    start = start_from(task, solve(_problem(X, y, 1.0), "newton"))
+    next(found.iterates(start, lambda: 0.0, 1000, is_watched=False))
+    assert called
+
+
+def test_numbers_that_overflow_end_the_loop():
+    X, y = _draw(30)
+    task = _task(_problem(X, y, 2.0))
+    found = Series.of(task)
+    assert found is not None
+    start = cold_start(task)
+    start.intercept = np.nan
+    assert np.isnan(next(found.iterates(start, lambda: 0.0, 1000, is_watched=False)).gap)
+
+
+def test_those_who_watch_see_every_step_and_can_stop():
+    X, y = _draw(200, noise=2.0)
+    known = solve(_problem(X, y, 1.0), "newton")
+    seen = []
+    whole = solve(
+        _problem(X, y, 8.0), "newton", warm_start=known, callback=lambda info: seen.append(info)
+    )
+    steps = [info["n_iter"] for info in seen]
+    assert np.diff(steps).max() == 1
+    assert steps[-1] >= whole.n_iter - 1 > 3
+    stopped = solve(
+        _problem(X, y, 8.0),
+        "newton",
+        warm_start=known,
+        callback=lambda info: info["n_iter"] < 2,
+    )
+    assert stopped.status is Status.INTERRUPTED
+    assert stopped.n_iter == 2
+    assert stopped.lower_bound <= whole.objective <= stopped.objective
+
+
+def test_limits_hold():
+    X, y = _draw(200, noise=2.0)
+    known = solve(_problem(X, y, 1.0), "newton")
+    short = solve(_problem(X, y, 8.0), "newton", warm_start=known, max_iter=3)
+    assert short.status is Status.ITERATION_LIMIT
+    assert short.n_iter <= 3
+    brief = solve(_problem(X, y, 8.0), "newton", warm_start=known, time_limit=1e-9)
+    assert brief.status is Status.TIME_LIMIT
+
+
+def test_other_tasks_are_left_alone():
+    X, y = _draw(30)
+    problem = _problem(X, y, 1.0)
+    assert Series.of(_task(problem)) is not None
+    linear = OWAProblem(y, problem.costs, features=X)
+    weighted = OWAProblem(
+        y,
+        RankCosts(30, "basic", 0.6, 1.0, sample_weight=np.linspace(1.0, 2.0, 30)),
+        gram=problem.samples.gram_matrix(),
+    )
+    squared = OWAProblem(
+        y, problem.costs, gram=problem.samples.gram_matrix(), loss="squared_hinge"
+    )
+    for other in (linear, weighted, squared):
+        assert Series.of(_task(other)) is None
+    fixed = _task(problem)
+    fixed.fixed_intercept = 0.0
+    assert Series.of(fixed) is None
