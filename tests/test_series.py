@@ -162,6 +162,19 @@ def test_numbers_that_overflow_end_the_loop():
     assert np.isnan(next(found.iterates(start, lambda: 0.0, 1000, is_watched=False)).gap)
 
 
+def test_somebody_looks_every_few_steps_whatever_the_systems(monkeypatch):
+    """At the clock, and at how much has been spent: else another method would never take over."""
+    monkeypatch.setattr(series, "_LARGE", 1)
+    X, y = _draw(60, noise=2.0)
+    task = _task(_problem(X, y, 8.0))
+    found = Series.of(task)
+    assert found is not None
+    start = start_from(task, solve(_problem(X, y, 1.0), "newton"))
+    looks = itertools.islice(found.iterates(start, lambda: 0.0, 1000, is_watched=False), 5)
+    steps = [look.n_iter for look in looks]
+    assert max(np.diff([0, *steps])) <= series._PACE
+
+
 def test_those_who_watch_see_every_step_and_can_stop():
     X, y = _draw(200, noise=2.0)
     known = solve(_problem(X, y, 1.0), "newton")

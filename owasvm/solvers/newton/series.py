@@ -108,9 +108,10 @@ class Series:
             dual=vectors[compiled.DUAL],
             slack=vectors[compiled.SLACK],
         )
+        pace = 0 if is_watched else _PACE
+        last_step = min(iterate.n_iter + pace, max_iter)
         while True:
-            pace = 0 if is_watched else _PACE
-            self._run(look_below(), min(iterate.n_iter + pace, max_iter))
+            self._run(look_below(), last_step)
             iterate.intercept = float(numbers[compiled.INTERCEPT])
             iterate.penalty = float(numbers[compiled.PENALTY])
             iterate.objective = float(numbers[compiled.OBJECTIVE])
@@ -119,6 +120,7 @@ class Series:
             iterate.n_active = int(numbers[compiled.N_ACTIVE])
             if stage[compiled.STAGE] == compiled.LOOK:
                 yield iterate
+                last_step = min(iterate.n_iter + pace, max_iter)
             else:
                 self._solve_large_system(iterate)
 
