@@ -224,5 +224,5 @@ def iterate_path(
         Ctrl-C: a KeyboardInterrupt whose ``solution`` is the best point of the problem at hand.
     """
     for problem in problems:
-        start = solve(problem, warm_start=start, **settings)
+        start = solve(problem, warm_start=start, in_series=True, **settings)
         yield start

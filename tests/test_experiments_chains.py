@@ -157,7 +157,8 @@ def test_general_weights_go_to_the_solver_asked_for(monkeypatch, model):
     assert [call[0] for call in calls] == ["branch-and-bound"] * 3
     assert calls[0][1] is None
     assert calls[1][1].details == {"tree": 1.0}
-    assert calls[0][2] == {"tol": 1e-6, "mip_gap": 0.01, "time_limit": 3.0, "options": None}
+    given = {"tol": 1e-6, "mip_gap": 0.01, "time_limit": 3.0, "in_series": True, "options": None}
+    assert calls[0][2] == given
     assert [row["gap"] for row in rows] == [pytest.approx(0.2)] * 3
     assert {(row["convex"], row["status"], row["solver"]) for row in rows} == {
         (0, "time_limit", "branch-and-bound")

@@ -39,7 +39,7 @@ def _watch(problem, known, n_looks):
     seen = []
     for compiled in (False, True):
         task = _task(problem)
-        start = start_from(task, known)
+        start = cold_start(task) if known is None else start_from(task, known)
         steps = iterates(task, start)
         if compiled:
             found = Series.of(task)
@@ -69,11 +69,12 @@ def _watch(problem, known, n_looks):
     [("basic", 0.6), ("uniform", None), ("superquantile", 0.3), ("quadratic", 0.3)],
 )
 @pytest.mark.parametrize("large", [100, 1])
-def test_both_loops_take_the_same_steps(family, alpha, large, monkeypatch):
+@pytest.mark.parametrize("warm", [True, False])
+def test_both_loops_take_the_same_steps(family, alpha, large, warm, monkeypatch):
     """With small systems solved in the loop, and with all of them left to the operator."""
     monkeypatch.setattr(series, "_LARGE", large)
     X, y = _draw(80)
-    known = solve(_problem(X, y, 1.0, family, alpha), "newton")
+    known = solve(_problem(X, y, 1.0, family, alpha), "newton") if warm else None
     plain, compiled = _watch(_problem(X, y, 4.0, family, alpha), known, 12)
     for one, other in zip(plain, compiled, strict=True):
         assert one[0] == other[0]
@@ -108,7 +109,7 @@ def test_a_known_solution_changes_no_optimum(n_samples, seed, family, exponents,
         OWAProblem(y, RankCosts(n_samples, family, 0.4, 2.0**exponent / scale), gram=gram)
         for exponent in exponents
     )
-    warm = solve(other, "newton", warm_start=solve(one, "newton"))
+    warm = solve(other, "newton", warm_start=solve(one, "newton", in_series=True))
     cold = solve(other, "newton")
     assert warm.status is Status.OPTIMAL
     assert warm.lower_bound <= cold.objective * (1.0 + 1e-12)

@@ -71,6 +71,8 @@ class ExactOWAClassifier(BaseOWAClassifier):
     random_state: int | np.random.RandomState | None
     # Whether time grows so fast with the number of samples that looking for copies pays.
     _merges_copies: ClassVar[bool] = False
+    # A search says so, see `owasvm.solvers.contract.Settings`.
+    _in_series = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseOWAClassifier._parameter_constraints,
@@ -250,6 +252,7 @@ class ExactOWAClassifier(BaseOWAClassifier):
             time_limit=self.time_limit,
             max_iter=self.max_iter,
             warm_start=start,
+            in_series=self._in_series,
             verbose=self.verbose,
             watcher=self.callback,
             label=label,

@@ -142,6 +142,7 @@ class _Observer:
         self._label = ""
         self._record: ProgressRecord | None = None
         self._callback = turn.callback if callable(turn.callback) else None
+        classifier._in_series = True
         # A line per fit is for those who want all; others get one every few seconds.
         classifier.verbose = turn.verbose if turn.verbose > 1 else 0
         is_watched = self._callback is not None or turn.verbose > 0

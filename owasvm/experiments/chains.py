@@ -225,6 +225,7 @@ def _exact(
         mip_gap=options.mip_gap,
         time_limit=None if costs.convex else options.time_limit,
         warm_start=start,
+        in_series=True,
         # One descent, as the study was planned.
         options={"n_init": 1} if not costs.convex and options.general == "dca" else None,
     )

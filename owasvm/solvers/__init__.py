@@ -73,6 +73,7 @@ def solve(
     time_limit: float | None = None,
     max_iter: int = 1000,
     warm_start: Solution | None = None,
+    in_series: bool = False,
     verbose: int = 0,
     callback: Callback | None = None,
     watcher: Watcher | None = None,
@@ -93,7 +94,7 @@ def solve(
         proof the status is "local". "assignment", "ogryczak-tamir",
         "assignment-dual" (non-decreasing weights) and "miqp" (any weights, a few dozen samples)
         are the paper's models, solved by the back-end ``options["backend"]``.
-    tol, mip_gap, time_limit, max_iter, warm_start, callback, random_state, options
+    tol, mip_gap, time_limit, max_iter, warm_start, in_series, callback, random_state, options
         See :class:`Settings`.
     verbose : int, default=0
         1 logs a line every few seconds and the outcome, 2 every step, through the logger
@@ -158,6 +159,7 @@ def solve(
         time_limit=time_limit,
         max_iter=max_iter,
         warm_start=_check_warm_start(problem, warm_start),
+        in_series=in_series,
         verbose=verbose,
         callback=callback if watch is None else _tell_both(watch.report, callback),
         random_state=random_state,

@@ -42,6 +42,9 @@ class Settings:
         Newton steps at most, in every convex problem that is solved on the way.
     warm_start : Solution or None, default=None
         Solution of a similar problem with the same samples.
+    in_series : bool, default=False
+        The problem is one of many: what takes seconds to compile for it is worth it. A warm start
+        says so, too.
     verbose : int, default=0
         2 lets outside solvers write what they do.
     callback : callable or None, default=None
@@ -58,6 +61,7 @@ class Settings:
     time_limit: float | None = None
     max_iter: int = 1000
     warm_start: Solution | None = None
+    in_series: bool = False
     verbose: int = 0
     callback: Callback | None = None
     random_state: Any = None

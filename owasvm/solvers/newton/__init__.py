@@ -93,7 +93,8 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     status = Status.ITERATION_LIMIT
     try:
         steps = iterates(task, start)
-        series = None if known is None else Series.of(task)
+        in_series = settings.in_series or known is not None
+        series = Series.of(task) if in_series else None
         if series is not None:
             steps = series.iterates(
                 start,

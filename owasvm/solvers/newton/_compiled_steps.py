@@ -37,7 +37,7 @@ _TRIAL, _PARTIAL, _VALUES = range(9, 12)
 # Entries of `numbers`.
 N_NUMBERS = 14
 INTERCEPT, PENALTY, OBJECTIVE, GAP, N_ITER, N_ACTIVE = range(6)
-_STEPS, LAST_GAP, _LOSS, KNOWN_AT, _SQUARED, _MOVEMENT, IMBALANCE, INTERCEPT_STEP = range(6, 14)
+STEPS, LAST_GAP, _LOSS, KNOWN_AT, _SQUARED, _MOVEMENT, IMBALANCE, INTERCEPT_STEP = range(6, 14)
 # Where the loop stands, entries of `stage`: what is next, the blocks of ties at the point and at
 # the one before the multiplier moved, -1 where that is of no use.
 N_STAGES = 3
@@ -283,7 +283,7 @@ def run_steps(
             )
             for i in range(y.size):
                 dual[i] = trial[i]
-            numbers[_STEPS] = 0.0
+            numbers[STEPS] = 0.0
             looks = True
         if looks:
             _look(gram, means, y, weights, margin, workspace, rows, prox, vectors, numbers)
@@ -294,7 +294,7 @@ def run_steps(
         stuck = False
         ends = stage[STAGE] != BEHIND_SYSTEM and (
             _ends_inner_loop(
-                int(numbers[_STEPS]),
+                int(numbers[STEPS]),
                 numbers[_SQUARED],
                 numbers[IMBALANCE],
                 numbers[_MOVEMENT],
@@ -303,7 +303,7 @@ def run_steps(
                 inner_share,
                 solved_share,
             )
-            or numbers[_STEPS] >= max_inner_steps
+            or numbers[STEPS] >= max_inner_steps
         )
         if not ends:
             if stage[STAGE] != BEHIND_SYSTEM:
@@ -347,11 +347,11 @@ def run_steps(
                     dual[i] = trial[i]
                 numbers[INTERCEPT] += step * intercept_step
                 numbers[N_ITER] += 1.0
-                numbers[_STEPS] += 1.0
+                numbers[STEPS] += 1.0
                 looks = True
                 continue
             stuck = True
-        n_steps = int(numbers[_STEPS])
+        n_steps = int(numbers[STEPS])
         if n_steps == 0:
             # A move of the multiplier alone counts too, or the limit might never be met.
             numbers[N_ITER] += 1.0

@@ -426,7 +426,12 @@ def _direction(
     return _Direction(w, intercept, slope, task.operator.inner(w, w))
 
 
-def _class_means(task: ConvexTask) -> Vector:
+def is_first(iterate: Iterate) -> bool:
+    """Whether nothing has been done yet: w = 0, which every sample ties at."""
+    return iterate.n_iter == 0 and not iterate.w.scores.any()
+
+
+def class_means(task: ConvexTask) -> Vector:
     """The difference of the class means: a cheap first step, and it breaks the ties of w = 0."""
     mass = np.ones(task.y.size) if task.loss.mass is None else task.loss.mass
     positive = task.y > 0
@@ -458,7 +463,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
     tuning = task.tuning
     inner = Inner(task)
     last_gap = np.inf
-    first = iterate.n_iter == 0 and not iterate.w.scores.any()
+    first = is_first(iterate)
     while True:
         inner.begin(iterate)
         steps = 0
@@ -473,7 +478,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
                 break
             if first:
                 first = False
-                if inner.go_along(iterate, _class_means(task), 0.0):
+                if inner.go_along(iterate, class_means(task), 0.0):
                     continue
             if not inner.step(iterate):
                 # Rounding has eaten the descent; a smaller penalty gives digits back.

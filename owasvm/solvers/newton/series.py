@@ -21,7 +21,7 @@ from owasvm.samples.kernel_operators import GramOperator
 from owasvm.solvers.newton import _compiled_steps as compiled
 from owasvm.solvers.newton._loops import list_active
 from owasvm.solvers.newton.active import NO_MASS, Partition, make_active_set
-from owasvm.solvers.newton.core import ConvexTask, Iterate
+from owasvm.solvers.newton.core import ConvexTask, Iterate, class_means, is_first
 
 FloatArray = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ class Series:
     def iterates(
         self, start: Iterate, look_below: Callable[[], float], max_iter: int, *, is_watched: bool
     ) -> Iterator[Iterate]:
-        """As :func:`owasvm.solvers.newton.core.iterates`, from a known solution, but less often.
+        """As :func:`owasvm.solvers.newton.core.iterates`, but less often.
 
         Parameters
         ----------
@@ -109,7 +109,8 @@ class Series:
             slack=vectors[compiled.SLACK],
         )
         pace = 0 if is_watched else _PACE
-        last_step = min(iterate.n_iter + pace, max_iter)
+        first = is_first(start)
+        last_step = 0 if first else min(iterate.n_iter + pace, max_iter)
         while True:
             self._run(look_below(), last_step)
             iterate.intercept = float(numbers[compiled.INTERCEPT])
@@ -121,6 +122,11 @@ class Series:
             if stage[compiled.STAGE] == compiled.LOOK:
                 yield iterate
                 last_step = min(iterate.n_iter + pace, max_iter)
+                if first:
+                    first = False
+                    # Behind this one the first step of the inner loop is still to come.
+                    self._go_along(class_means(self._task), 0.0)
+                    numbers[compiled.STEPS] = -1.0
             else:
                 self._solve_large_system(iterate)
 
@@ -170,6 +176,11 @@ class Series:
             Vector(vectors[compiled.RESIDUAL], vectors[compiled.RESIDUAL_SCORES]),
             make_active_set(task, iterate, Partition(*active, self._shrink), imbalance),
         )
+        self._go_along(step, intercept)
+
+    def _go_along(self, step: Vector, intercept: float) -> None:
+        """Let the loop go on with a line search along a given step."""
+        vectors = self._vectors
         vectors[compiled.DIRECTION], vectors[compiled.DIRECTION_SCORES] = step.coef, step.scores
         self._numbers[compiled.INTERCEPT_STEP] = intercept
-        stage[compiled.STAGE] = compiled.BEHIND_SYSTEM
+        self._stage[compiled.STAGE] = compiled.BEHIND_SYSTEM
