@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from owasvm._jit import cache_folder, seconds_compiling
 from owasvm.estimators import OWASVC, OWASVCCV, LinearOWASVC
-from owasvm.losses import hinge
+from owasvm.losses import parts
 
 __all__ = ["WarmupStep", "count_steps", "find_cache", "warm_up"]
 
@@ -114,4 +114,4 @@ def warm_up() -> Iterator[WarmupStep]:
 
 def find_cache() -> str | None:
     """The folder above those where compiled functions are kept; None where none can be."""
-    return cache_folder(hinge.sort_beside)
+    return cache_folder(parts.sort_beside)

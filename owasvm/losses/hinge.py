@@ -31,7 +31,7 @@ from owasvm.rounding import accumulated
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["OffsetHinge", "RankedHinge", "look_on_both_sides", "sort_beside"]
+__all__ = ["OffsetHinge", "RankedHinge", "look_on_both_sides"]
 
 
 @njit(cache=True)

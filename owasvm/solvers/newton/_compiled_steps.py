@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.losses._sorting import INACTIVE, Workspace, pool_and_clip_equal, sort_beside
-from owasvm.samples._newton_kernels import add_gram_rows_to, centre, write_gram_block
+from owasvm.losses.parts import INACTIVE, Workspace, pool_and_clip_equal, sort_beside
 from owasvm.samples.operators import MAX_INTERCEPT_STEP, limit_intercept
+from owasvm.samples.parts import add_gram_rows_to, centre, write_gram_block
 from owasvm.solvers.newton import _bracket, _rules
 from owasvm.solvers.newton._loops import (
     add_up,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.losses import RankedHinge
-from owasvm.losses._sorting import Workspace
+from owasvm.losses.parts import Workspace
 from owasvm.samples import Vector
 from owasvm.samples.kernel_operators import GramOperator
 from owasvm.solvers.newton import _compiled_steps as compiled
