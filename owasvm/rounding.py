@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -69,9 +70,12 @@ def longest_row(X: Any) -> int:
 
 def sum_with_error(values: FloatArray) -> tuple[float, float]:
     """Sum of many numbers and a bound on its error."""
-    if values.size <= _EXACT_TERMS and np.all(np.isfinite(values)):
-        total = math.fsum(values.tolist())
-        return total, UNIT * abs(total)
+    if values.size <= _EXACT_TERMS:
+        # Infinities of both signs are an error to it, and so is a sum that overflows on its way.
+        with suppress(OverflowError, ValueError):
+            total = math.fsum(values.tolist())
+            if math.isfinite(total):
+                return total, UNIT * abs(total)
     return float(values.sum()), accumulated(_PAIRWISE_ROUNDINGS) * float(np.abs(values).sum())
 
 

@@ -118,6 +118,7 @@ def test_a_known_solution_changes_no_optimum(n_samples, seed, family, exponents,
 
 
 def test_large_systems_go_to_the_operator(monkeypatch):
+    monkeypatch.setattr(series, "_LARGE", 100)
     X, y = _draw(300, noise=3.0)
     sizes = []
     newton_step = GramOperator.newton_step
