@@ -488,6 +488,7 @@ def test_parameters_reach_the_solver(monkeypatch, exact):
                 "time_limit": 5.0,
                 "max_iter": 7,
                 "warm_start": None,
+                "in_series": False,
                 "verbose": 2,
                 "watcher": "record",
                 "label": "",
