@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import extending
 from numba.core import event
 
-__all__ = ["cache_folder", "njit", "seconds_compiling"]
+__all__ = ["cache_folder", "njit", "register_jitable", "seconds_compiling"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -170,6 +171,11 @@ class _Internal:
     def __call__(self, *args: Any) -> None:  # noqa: ARG002
         """Say why not."""
         raise TypeError(f"{self.py_func.__name__} is for compiled functions; call its py_func.")
+
+
+def register_jitable(function: Function) -> Function:
+    """A function that stays one of Python, and that compiled functions may call as well."""
+    return extending.register_jitable(function)
 
 
 class _ForgivingCache:

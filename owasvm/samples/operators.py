@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from owasvm._jit import register_jitable
 from owasvm.samples._newton_kernels import centre_rows
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ def solve_definite(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
     return solve_factorised(factorise_definite(matrix), rhs)
 
 
+@register_jitable
 def limit_intercept(demand: float, curvature: float) -> float:
     """``demand / curvature``, limited."""
     return demand / max(curvature, abs(demand) / MAX_INTERCEPT_STEP, 1e-300)

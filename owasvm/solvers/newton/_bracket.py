@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from owasvm._jit import register_jitable
+
 __all__ = ["Bracket", "SearchState", "begin_search", "next_step"]
 
 # Each evaluation of a line search halves its interval, or better.
@@ -9,6 +11,33 @@ _MAX_EVALUATIONS = 40.0
 _MAX_STEP = 1e6
 # Of the interval: trial steps keep this distance from its ends.
 _INSET = 0.02
+
+
+@register_jitable
+def cross_zero(low: float, value_low: float, high: float, value_high: float) -> float:
+    """Where the line through two points is zero."""
+    return low - value_low * (high - low) / (value_high - value_low)
+
+
+@register_jitable
+def narrow(
+    low: float,
+    value_low: float,
+    high: float,
+    value_high: float,
+    last_side: float,
+    where: float,
+    value: float,
+) -> tuple[float, float, float, float, float]:
+    """The interval with the end on the side of `where` replaced, by the Illinois rule.
+
+    An end that stays twice in a row loses half of its weight, so that both ends move.
+    """
+    side = 1.0 if value > 0.0 else -1.0
+    share = 0.5 if side == last_side else 1.0
+    if side > 0.0:
+        return low, share * value_low, where, value, side
+    return where, value, high, share * value_high, side
 
 
 @dataclass
@@ -19,29 +48,17 @@ class Bracket:
     value_low: float
     high: float
     value_high: float
-    _last_side: int = 0
+    _last_side: float = 0.0
 
     def crossing(self) -> float:
         """Where the line through both ends is zero."""
-        width = self.high - self.low
-        return self.low - self.value_low * width / (self.value_high - self.value_low)
+        return cross_zero(self.low, self.value_low, self.high, self.value_high)
 
     def narrow(self, where: float, value: float) -> None:
-        """Replace the end on the side of `where`, by the Illinois rule.
-
-        An end that stays twice in a row loses half of its weight, so that both ends move.
-        """
-        side = 1 if value > 0.0 else -1
-        if side > 0:
-            self.high, self.value_high = where, value
-        else:
-            self.low, self.value_low = where, value
-        if side == self._last_side:
-            if side > 0:
-                self.value_low *= 0.5
-            else:
-                self.value_high *= 0.5
-        self._last_side = side
+        """Replace the end on the side of `where`."""
+        ends = self.low, self.value_low, self.high, self.value_high
+        found = narrow(*ends, self._last_side, where, value)
+        self.low, self.value_low, self.high, self.value_high, self._last_side = found
 
 
 #: A line search: the step to look at, the ends of an interval with the slopes there, which of
@@ -50,6 +67,7 @@ class Bracket:
 SearchState = tuple[float, float, float, float, float, float, float, float, float]
 
 
+@register_jitable
 def begin_search(slope: float, limited: bool) -> SearchState:
     """The search for a step at which a slope has fallen to a share of its first value.
 
@@ -63,6 +81,7 @@ def begin_search(slope: float, limited: bool) -> SearchState:
     return 1.0, 0.0, slope, 0.0, 0.0, 0.0, 1.0 if limited else 0.0, 0.0, _MAX_EVALUATIONS
 
 
+@register_jitable
 def next_step(
     state: SearchState, slope: float, goal: float, longer: float
 ) -> tuple[bool, SearchState]:
@@ -93,16 +112,10 @@ def next_step(
         # A slope that is not a number would never end it.
         if left <= 0.0 or abs(slope) <= goal:
             return False, state
-        # The Illinois rule, as in `Bracket`.
-        side = 1.0 if slope > 0.0 else -1.0
-        if side > 0.0:
-            high, slope_high = step, slope
-            slope_low *= 0.5 if side == last_side else 1.0
-        else:
-            low, slope_low = step, slope
-            slope_high *= 0.5 if side == last_side else 1.0
-        last_side = side
-    crossing = low - slope_low * (high - low) / (slope_high - slope_low)
+        low, slope_low, high, slope_high, last_side = narrow(
+            low, slope_low, high, slope_high, last_side, step, slope
+        )
+    crossing = cross_zero(low, slope_low, high, slope_high)
     inset = _INSET * (high - low)
     step = min(max(crossing, low + inset), high - inset)
     return True, (step, low, slope_low, high, slope_high, last_side, limited, bracketed, left)

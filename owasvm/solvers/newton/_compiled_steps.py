@@ -15,7 +15,7 @@ from owasvm._jit import njit
 from owasvm.losses.parts import INACTIVE, Workspace, pool_and_clip_equal, sort_beside
 from owasvm.samples.operators import MAX_INTERCEPT_STEP, limit_intercept
 from owasvm.samples.parts import add_gram_rows_to, centre, write_gram_block
-from owasvm.solvers.newton import _bracket, _rules
+from owasvm.solvers.newton._bracket import begin_search, next_step
 from owasvm.solvers.newton._loops import (
     add_up,
     change_along,
@@ -23,6 +23,7 @@ from owasvm.solvers.newton._loops import (
     shift_point,
     write_active,
 )
+from owasvm.solvers.newton._rules import ROUNDING, choose_growth, ends_inner_loop
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -44,12 +45,6 @@ N_STAGES = 3
 STAGE, N_BLOCKS, N_KEPT = range(3)
 # What is next.
 BEGIN, LOOK, STEP, LARGE_SYSTEM, BEHIND_SYSTEM = range(5)
-
-_begin_search = njit(cache=True, internal=True)(_bracket.begin_search)
-_next_step = njit(cache=True, internal=True)(_bracket.next_step)
-_ends_inner_loop = njit(cache=True, internal=True)(_rules.ends_inner_loop)
-_choose_growth = njit(cache=True, internal=True)(_rules.choose_growth)
-_limit_intercept = njit(cache=True, internal=True)(limit_intercept)
 
 
 @njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
@@ -228,7 +223,7 @@ def _find_direction(
     _solve(matrix, z)
     _solve(matrix, rest)
     pulled, curvature = _dot(z, ones), _dot(rest, ones)
-    intercept = _limit_intercept(imbalance - pulled, curvature)
+    intercept = limit_intercept(imbalance - pulled, curvature)
     numbers[INTERCEPT_STEP] = intercept
     for i in range(size):
         z[i] = -z[i] - intercept * rest[i]
@@ -293,7 +288,7 @@ def run_steps(
                 return
         stuck = False
         ends = stage[STAGE] != BEHIND_SYSTEM and (
-            _ends_inner_loop(
+            ends_inner_loop(
                 int(numbers[STEPS]),
                 numbers[_SQUARED],
                 numbers[IMBALANCE],
@@ -330,7 +325,7 @@ def run_steps(
             if slope < 0.0:
                 squared_norm = _dot(direction, direction_scores)
                 goal, longer = slope_share * abs(slope), still_falling * slope
-                state = _begin_search(slope, abs(intercept_step) >= MAX_INTERCEPT_STEP)
+                state = begin_search(slope, abs(intercept_step) >= MAX_INTERCEPT_STEP)
                 goes_on = True
                 step = 1.0
                 while goes_on:
@@ -340,7 +335,7 @@ def run_steps(
                     )
                     change = change_along(trial, dual, direction_scores, y, intercept_step)
                     there = slope + step * squared_norm - change
-                    goes_on, state = _next_step(state, there, goal, longer)
+                    goes_on, state = next_step(state, there, goal, longer)
                 for i in range(y.size):
                     coef[i] += step * direction[i]
                     scores[i] += step * direction_scores[i]
@@ -364,8 +359,8 @@ def run_steps(
         stage[N_KEPT] = stage[N_BLOCKS] if any_active else -1
         gap, objective = numbers[GAP], numbers[OBJECTIVE]
         gap_ratio = gap / max(numbers[LAST_GAP], 1e-300)
-        stuck = stuck or gap <= _rules.ROUNDING * max(1.0, objective)
-        growth = _choose_growth(
+        stuck = stuck or gap <= ROUNDING * max(1.0, objective)
+        growth = choose_growth(
             stuck or n_steps >= max_inner_steps, n_steps, gap_ratio, growths, fast_round, lowers
         )
         numbers[PENALTY] = max(min(numbers[PENALTY] * growth, penalties[1]), penalties[0])

@@ -2,12 +2,15 @@
 
 import math
 
+from owasvm._jit import register_jitable
+
 __all__ = ["ROUNDING", "choose_growth", "ends_inner_loop"]
 
 #: Gaps below this, relative to the objective, are rounding.
 ROUNDING = 1e-14
 
 
+@register_jitable
 def ends_inner_loop(
     steps: int,
     squared: float,
@@ -24,6 +27,7 @@ def ends_inner_loop(
     return (steps > 0 and near) or squared + abs(imbalance) <= solved_share * gap
 
 
+@register_jitable
 def choose_growth(
     shrinks: bool,
     steps: int,

@@ -472,9 +472,8 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             squared, imbalance, movement = inner.look(iterate, foresees=not first)
             yield iterate
             where = squared, imbalance, movement, iterate.penalty, iterate.gap
-            if ends_inner_loop(steps, *where, tuning.inner_share, tuning.solved_share):
-                break
-            if steps >= tuning.max_inner_steps:
+            ends = ends_inner_loop(steps, *where, tuning.inner_share, tuning.solved_share)
+            if ends or steps >= tuning.max_inner_steps:
                 break
             if first:
                 first = False
