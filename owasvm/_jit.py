@@ -8,6 +8,7 @@ decides nothing, so here its absence costs a compilation in memory and one warni
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -19,7 +20,7 @@ import numba
 from numba import extending
 from numba.core import event
 
-__all__ = ["cache_folder", "njit", "register_jitable", "seconds_compiling"]
+__all__ = ["cache_folder", "is_compiled", "njit", "register_jitable", "seconds_compiling"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -90,6 +91,27 @@ def cache_folder(function: Any) -> str | None:
     """Where a compiled function is kept; None where none is."""
     stats = getattr(function, "stats", None)
     return None if stats is None or stats.cache_path is None else str(stats.cache_path)
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether a function was compiled before, in this process or by another one for its cache.
+
+    The cache is looked at once per process. It may hold the function for other arguments than
+    those it is called with next, which are compiled then.
+    """
+    return bool(getattr(function, "signatures", ())) or _is_kept(function)
+
+
+@functools.cache
+def _is_kept(function: Any) -> bool:
+    """Whether the cache on disk holds a function for this machine."""
+    try:
+        target = function.targetctx.codegen().magic_tuple()
+        kept = function._cache._cache_file._load_index()
+        return any(key[1] == target for key in kept)
+    except Exception:
+        # No cache, a damaged one, or one of another kind: compiling finds out.
+        return False
 
 
 def njit(

@@ -73,6 +73,19 @@ def test_the_cache_is_used_where_it_can_be(folder):
     assert run(CALL, folder) == ["10.0 1 0"]
 
 
+def test_compiled_functions_are_known_without_a_call(folder):
+    look = "from compiled import total\nfrom owasvm._jit import is_compiled\n"
+    ask = look + "print(is_compiled(total))"
+    assert run(ask, folder) == ["False"]
+    assert run(look + "total(5)\nprint(is_compiled(total))", folder) == ["True"]
+    # By another process, and not called in this one.
+    assert run(ask, folder) == ["True"]
+    for index in folder.rglob("*.nbi"):
+        index.write_bytes(b"garbage")
+    assert run(ask, folder) == ["False"]
+    assert run(look + "print(is_compiled(len))", folder) == ["False"]
+
+
 def test_read_only_installations_compile_in_memory_with_one_warning(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "owasvm", ignore=shutil.ignore_patterns("__pycache__"))
     for module in (tmp_path / "owasvm").rglob("*.py"):

@@ -72,7 +72,7 @@ def _watch(problem, known, n_looks):
 @pytest.mark.parametrize("warm", [True, False])
 def test_both_loops_take_the_same_steps(family, alpha, large, warm, monkeypatch):
     """With small systems solved in the loop, and with all of them left to the operator."""
-    monkeypatch.setattr(series, "_LARGE", large)
+    monkeypatch.setattr(series, "LARGE_SYSTEM", large)
     X, y = _draw(80)
     known = solve(_problem(X, y, 1.0, family, alpha), "newton") if warm else None
     plain, compiled = _watch(_problem(X, y, 4.0, family, alpha), known, 12)
@@ -118,7 +118,7 @@ def test_a_known_solution_changes_no_optimum(n_samples, seed, family, exponents,
 
 
 def test_large_systems_go_to_the_operator(monkeypatch):
-    monkeypatch.setattr(series, "_LARGE", 100)
+    monkeypatch.setattr(series, "LARGE_SYSTEM", 100)
     X, y = _draw(300, noise=3.0)
     sizes = []
     newton_step = GramOperator.newton_step
@@ -150,7 +150,10 @@ def test_a_matrix_without_a_factor_goes_to_the_operator(monkeypatch):
     found = Series.of(task)
     assert found is not None
     start = start_from(task, solve(_problem(X, y, 1.0), "newton"))
-    next(found.iterates(start, lambda: 0.0, 1000, is_watched=False))
+    looks = found.iterates(start, lambda: 0.0, 1000, is_watched=False)
+    # Before the multiplier moves and behind it, at the system, and behind that.
+    for _ in itertools.islice(looks, 4):
+        pass
     assert called
 
 
@@ -166,7 +169,7 @@ def test_numbers_that_overflow_end_the_loop():
 
 def test_somebody_looks_every_few_steps_whatever_the_systems(monkeypatch):
     """At the clock, and at how much has been spent: else another method would never take over."""
-    monkeypatch.setattr(series, "_LARGE", 1)
+    monkeypatch.setattr(series, "LARGE_SYSTEM", 1)
     X, y = _draw(60, noise=2.0)
     task = _task(_problem(X, y, 8.0))
     found = Series.of(task)
@@ -226,3 +229,58 @@ def test_other_tasks_are_left_alone():
     fixed = _task(problem)
     fixed.fixed_intercept = 0.0
     assert Series.of(fixed) is None
+
+
+def test_single_fits_take_the_loop_once_it_is_compiled(monkeypatch):
+    """Nobody waits for it before single fits have taken some time without it."""
+    taken = []
+    iterates_of = Series.iterates
+    monkeypatch.setattr(
+        Series,
+        "iterates",
+        lambda *args, **options: taken.append(1) or iterates_of(*args, **options),
+    )
+    X, y = _draw(60)
+    is_compiled = False
+    monkeypatch.setattr(series, "is_compiled", lambda _: is_compiled)
+    monkeypatch.setattr(series._Demand, "seconds", 0.0)
+    plain = solve(_problem(X, y, 2.0), "newton")
+    assert not taken
+    assert 0.0 < series._Demand.seconds < series._WORTH_COMPILING
+    series._Demand.seconds = series._WORTH_COMPILING
+    demanded = solve(_problem(X, y, 2.0), "newton")
+    assert len(taken) == 1
+    assert series._Demand.seconds == series._WORTH_COMPILING
+    series._Demand.seconds, is_compiled = 0.0, True
+    compiled = solve(_problem(X, y, 2.0), "newton")
+    assert len(taken) == 2
+    for found in (plain, demanded, compiled):
+        assert found.status is Status.OPTIMAL
+        assert found.objective == pytest.approx(plain.objective, rel=1e-10)
+
+
+def test_large_systems_of_wide_kernels_are_solved_by_few_columns():
+    """A kernel of rank 6 and a superquantile that ties all samples."""
+    X, y = _draw(700, noise=3.0)
+    gram = (1.0 + X @ X.T) ** 1
+    problem = OWAProblem(y, RankCosts(y.size, "superquantile", 0.3, 1.0), gram=gram)
+    task = _task(problem)
+    assert task.operator.n_columns is None
+    assert not task.condense(7)
+    assert task.condense(600)
+    assert task.operator.n_columns == 4
+    assert not task.condense(600)
+    found = solve(problem, "newton", tol=1e-8)
+    known = solve(
+        OWAProblem(y, problem.costs, features=np.column_stack([X, np.ones(700)])), "newton"
+    )
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(known.objective, rel=1e-6)
+
+
+def test_a_narrow_kernel_has_no_few_columns():
+    X, y = _draw(300)
+    task = _task(_problem(X, y, 1.0, width=50.0))
+    assert not task.condense(300)
+    indefinite = GramOperator(np.diag([1.0, -1.0, 1.0, 1.0, 1.0, 1.0]))
+    assert indefinite.condense(6) is indefinite

@@ -23,12 +23,9 @@ from owasvm.rounding import (
     sum_with_error,
 )
 from owasvm.samples.base import Evaluation, Samples
-from owasvm.samples.feature_operator import FeatureOperator
 from owasvm.samples.kernel_operators import GramOperator, KernelOperator, multiply_symmetric
-from owasvm.samples.low_rank import factorise
 from owasvm.samples.operators import Operator
 from owasvm.samples.principal import GramAxes, PrincipalAxes
-from owasvm.samples.rows import make_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -44,11 +41,9 @@ _RANK_TOLERANCE = 1e-14
 # Rounding of the shifts of an anchored kernel, which are computed with more digits and rounded.
 _SHIFT_ROUNDINGS = 4 if np.finfo(np.longdouble).eps < 1e-18 else 1000
 _CONSTANT_ROUNDINGS = 100
-
-
-# Steps from a factor of the kernel matrix cost less as long as it has fewer columns than the
-# samples over this.
-_RANK_DIVISOR = 3
+# With more samples than these steps from few columns cost less in any case, and with fewer as soon
+# as Newton systems get large: whoever meets such systems asks the operator to condense.
+_FEW_SAMPLES = 1500
 
 
 class KernelSamples(ABC):
@@ -309,9 +304,5 @@ class GramSamples(KernelSamples):
         return np.asarray(self._linear_rows.T @ coef).ravel()
 
     def _make_operator(self, *, centred: bool) -> Operator:
-        if self.is_definite:
-            rows = factorise(self.gram, self.n_samples // _RANK_DIVISOR)
-            if rows is not None and rows.shape[1] > 0:
-                means = rows.mean(axis=0) if centred else None
-                return FeatureOperator(make_rows(rows, means), means)
-        return GramOperator(self.gram, centred=centred)
+        operator = GramOperator(self.gram, centred=centred, is_definite=self.is_definite)
+        return operator if self.n_samples <= _FEW_SAMPLES else operator.condense(self.n_samples)

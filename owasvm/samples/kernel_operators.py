@@ -15,20 +15,31 @@ from owasvm.samples._newton_kernels import (
     lift_gram,
 )
 from owasvm.samples._projected_systems import multiply_symmetric, solve_projected
+from owasvm.samples.feature_operator import FeatureOperator
+from owasvm.samples.low_rank import factorise
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
     ActiveSet,
     Lifted,
+    Operator,
     PlainOperator,
     Vector,
     solve_dual,
 )
+from owasvm.samples.rows import make_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 __all__ = ["GramOperator", "KernelOperator", "LiftedFactor", "multiply_symmetric"]
 
+# Steps from a factor of the kernel matrix cost less as long as it has fewer columns than the
+# samples over this.
+_RANK_DIVISOR = 3
+# and than the samples of a Newton system over this. A factor that was not found is looked for
+# again where it may have so many times the columns.
+_SIZE_DIVISOR = 2
+_GROWTH = 1.5
 # Below this many active samples a Cholesky factorisation costs less than a few products.
 _ITERATE_SIZE = 100
 # Below this share of the samples the part of Q is copied, for shorter products.
@@ -130,13 +141,40 @@ class LiftedFactor:
 
 
 class GramOperator(KernelOperator):
-    """Vectors held by their coefficients, products through a dense kernel matrix."""
+    """Vectors held by their coefficients, products through a dense kernel matrix.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples)
+        The kernel matrix.
+    centred : bool, default=True
+        Whether to move the origin of the feature space to the mean of the samples.
+    is_definite : bool, default=False
+        Whether the matrix is known to be positive semi-definite: then it has a factor.
+    """
 
     is_gram = True
 
-    def __init__(self, gram: FloatArray, *, centred: bool = True) -> None:
+    def __init__(
+        self, gram: FloatArray, *, centred: bool = True, is_definite: bool = False
+    ) -> None:
         self.gram = np.ascontiguousarray(gram)
         super().__init__(_Matrix(self.gram), centred=centred)
+        self._is_centred = centred
+        self._is_definite = is_definite
+        self._condensed: Operator | None = None
+        self._rank_tried = 0
+
+    def condense(self, size: int) -> Operator:
+        max_rank = min(self.n_samples // _RANK_DIVISOR, size // _SIZE_DIVISOR)
+        if self._condensed is not None or max_rank < _GROWTH * self._rank_tried:
+            return self._condensed or self
+        self._rank_tried = max_rank
+        rows = factorise(self.gram, max_rank) if self._is_definite else None
+        if rows is not None and rows.shape[1] > 0:
+            means = rows.mean(axis=0) if self._is_centred else None
+            self._condensed = FeatureOperator(make_rows(rows, means), means)
+        return self._condensed or self
 
     def vector(self, coef: FloatArray) -> Vector:
         (support,) = coef.nonzero()

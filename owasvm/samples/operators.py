@@ -24,7 +24,7 @@ where the ridge :math:`\rho` is 1 / penalty. With :math:`h = r + B^T z` this is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,6 +192,9 @@ class Operator(Protocol):
     def foresee(self, active: ActiveSet) -> None:
         """Take note of the active set of the step that follows the next residual."""
 
+    def condense(self, size: int) -> Operator:
+        """The same data by few columns, for systems of that size; itself where there are none."""
+
     @property
     def n_columns(self) -> int | None:
         """Features of :meth:`rows_in_memory`; None where there are no such rows."""
@@ -216,6 +219,11 @@ class PlainOperator:
 
     def foresee(self, active: ActiveSet) -> None:
         """Nothing to prepare."""
+
+    def condense(self, size: int) -> Operator:
+        """Nothing to gain."""
+        # This class is a part of an operator, all of its heirs are whole ones.
+        return cast(Operator, self)
 
     @property
     def n_columns(self) -> int | None:

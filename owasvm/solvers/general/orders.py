@@ -55,7 +55,8 @@ class OrderBranching:
         self._search = search
         self._mass = mass
         # Not centred: negative charges add a linear term.
-        self._operator = search.problem.samples.operator(centred=False)
+        samples = search.problem.samples
+        self._operator = samples.operator(centred=False).condense(samples.n_samples)
         self._memory = Memory()
         profile = search.profile
         self._edges = profile.edges

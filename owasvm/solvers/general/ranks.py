@@ -59,7 +59,8 @@ class RankBranching:
     def __init__(self, search: Search) -> None:
         self._search = search
         # Not centred: negative entries add a linear term.
-        self._operator = search.problem.samples.operator(centred=False)
+        samples = search.problem.samples
+        self._operator = samples.operator(centred=False).condense(samples.n_samples)
         self._memory = Memory()
         self._rising = rising_part(search.costs)
         falling = search.costs - self._rising

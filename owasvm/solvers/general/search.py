@@ -70,7 +70,7 @@ class Search:
         self.settings = settings
         self.tuning = Tuning() if tuning is None else tuning
         self.clock = Clock.start(settings)
-        self.operator = problem.samples.operator()
+        self.operator = problem.samples.operator().condense(problem.n_samples)
         self.memory = Memory()
         self.random = _make_generator(settings.random_state)
         self.accuracy = min(0.1 * settings.mip_gap, 1e-6)

@@ -1,8 +1,8 @@
 """Convex weights: the semismooth Newton augmented Lagrangian method and its front end.
 
 ``core`` minimises any convex ordered loss, ``coarse`` finds a start for many samples,
-``continuation`` tells where a known solution needs no step, ``series`` takes the steps from one
-where there are few samples,
+``continuation`` tells where a known solution needs no step, ``series`` takes the steps of few
+samples in one compiled loop,
 ``stopping`` decides by certificates when an iterate will do, ``tuning`` holds what is left to
 measurement.
 """
@@ -32,7 +32,7 @@ from owasvm.solvers.newton.core import (
     start_from,
 )
 from owasvm.solvers.newton.rescue import Rescue
-from owasvm.solvers.newton.series import Series
+from owasvm.solvers.newton.series import LARGE_SYSTEM, Series
 from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
 from owasvm.solvers.newton.tuning import DEFAULT, ITERATIVE, Tuning
 
@@ -47,6 +47,9 @@ __all__ = [
     "solve",
     "start_from",
 ]
+
+# The first steps of most fits meet large systems, and few of the others do.
+_MANY_LARGE_SYSTEMS = 4
 
 
 def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> Solution:
@@ -91,11 +94,11 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     rule = StoppingRule(problem, task, settings.tol, loss)
     rescue = Rescue(problem, task, settings.tol)
     status = Status.ITERATION_LIMIT
+    series = Series.of(task)
+    is_compiled = settings.in_series or known is not None or Series.is_at_hand()
     try:
         steps = iterates(task, start)
-        in_series = settings.in_series or known is not None
-        series = Series.of(task) if in_series else None
-        if series is not None:
+        if series is not None and is_compiled:
             steps = series.iterates(
                 start,
                 lambda: rule.looks_below,
@@ -123,6 +126,8 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
         note_interrupt(error)
         status = Status.INTERRUPTED
     found = rule.best_certificate(iterate)
+    if series is not None and not is_compiled:
+        Series.was_missing(clock.elapsed - build_time)
     if found.worst_gap <= settings.tol:
         status = Status.OPTIMAL
     elif status is Status.ITERATION_LIMIT and rule.is_limited:
@@ -148,7 +153,7 @@ def _all_iterates(
 ) -> Iterator[Iterate]:
     """Newton iterates; where they are too slow those of the rescue, and Newton's from there."""
     last = start
-    for last in steps:
+    for last in _with_few_columns(task, steps):
         yield last
         if rescue.is_due(last):
             # Judged before it is left behind: nothing better may come.
@@ -158,6 +163,17 @@ def _all_iterates(
         yield rescued
         last = replace(rescued, is_final=False)
     yield from iterates(task, last)
+
+
+def _with_few_columns(task: ConvexTask, steps: Iterator[Iterate]) -> Iterator[Iterate]:
+    """Newton iterates; when large systems have gathered, with few columns, if there are such."""
+    n_large = 0
+    for last in steps:
+        yield last
+        n_large += int(last.n_active >= LARGE_SYSTEM)
+        if n_large >= _MANY_LARGE_SYSTEMS and task.condense(last.n_active):
+            w = task.operator.vector(last.w.coef.copy())
+            yield from iterates(task, replace(last, w=w, dual=last.dual.copy()))
 
 
 def _describe(iterate: Iterate, rescue: Rescue, clock: Clock) -> dict[str, Any]:

@@ -71,7 +71,11 @@ def start_on_share(
         return None
     share = OWAProblem(y, costs, samples=problem.samples.take(drawn), loss=problem.loss)
     small = ConvexTask(
-        share.samples.operator(), y, share.ranked_loss(), np.ones(1), tuning=task.tuning
+        share.samples.operator().condense(share.n_samples),
+        y,
+        share.ranked_loss(),
+        np.ones(1),
+        tuning=task.tuning,
     )
     accuracy = _ACCURACY_OF_GRAM if problem.features is None else _ACCURACY
     found = minimise(small, cold_start(small), accuracy, max_iter, clock)

@@ -95,6 +95,11 @@ class ConvexTask:
     memory: Memory = field(default_factory=Memory)
     tuning: Tuning = DEFAULT
 
+    def condense(self, size: int) -> bool:
+        """Take the data by few columns from now on; False where none are for such systems."""
+        before, self.operator = self.operator, self.operator.condense(size)
+        return self.operator is not before
+
     def target(self, dual: FloatArray) -> FloatArray:
         """Coefficients of the w that the gradient asks for at `dual`."""
         return self.y * (dual if self.linear is None else dual - self.linear)

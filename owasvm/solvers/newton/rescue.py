@@ -77,14 +77,20 @@ class Rescue:
         self._costs: Costs = problem.costs
         self._task = task
         self._tol = tol
-        self._spent = 0.0
         self._seen = 0
         self._is_coarse = False
         self.is_at_work = False
         self._best_gaps = [np.inf]
-        self._limit = np.inf
         self._latest = task.tuning.rescue_steps
-        operator, n_samples = task.operator, problem.n_samples
+        self._problem = problem
+        self._operator = task.operator
+        self._limit_work()
+
+    def _limit_work(self) -> None:
+        """How much work of Newton steps is as much as that of the other way."""
+        problem, operator = self._problem, self._task.operator
+        n_samples = problem.n_samples
+        self._spent, self._limit = 0.0, np.inf
         self._width = operator.n_columns
         if problem.loss != "hinge" or n_samples * _FIRST_LEVELS > _MAX_PAIRS:
             return
@@ -98,6 +104,9 @@ class Rescue:
 
     def is_due(self, iterate: Iterate) -> bool:
         """Whether Newton steps have cost as much as the other way would."""
+        if self._operator is not self._task.operator:
+            self._operator = self._task.operator
+            self._limit_work()
         if iterate.n_iter > self._seen:
             size = float(iterate.n_active)
             n_samples = self._task.operator.n_samples

@@ -1,9 +1,10 @@
-"""Fits that come in series, as along a path or in a search: their steps in one compiled loop.
+"""Steps of problems with some hundred samples, in one compiled loop.
 
-With some hundred samples most of the time of a Newton step goes into the calls between its parts.
-One compiled function has none of them, and takes seconds to compile, once per installation: too
-much for a single fit, little for hundreds. A known solution to start from tells that a fit is one
-of many.
+With so few samples most of the time of a Newton step goes into the calls between its parts. One
+compiled function has none of them, and takes seconds to compile, once per installation: too much
+for a single fit, little for hundreds. It is compiled for fits that come in series, as along a path
+or in a search, or from a known solution, and when single fits have taken as long together as would
+have paid for a part of it. Once it is there, every fit that it suits uses it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from owasvm._jit import is_compiled
 from owasvm.losses import RankedHinge
 from owasvm.losses.parts import Workspace
 from owasvm.samples import Vector
@@ -25,17 +27,25 @@ from owasvm.solvers.newton.core import ConvexTask, Iterate, class_means, is_firs
 
 FloatArray = NDArray[np.float64]
 
-__all__ = ["Series"]
+__all__ = ["LARGE_SYSTEM", "Series"]
 
 # With more samples there is little to gain: at 320, 620 and 900 of them a search takes 0.77, 0.89
 # and 0.9 of the time.
 _MOST_SAMPLES = 1024
-# Newton systems from this size on are left to the operator, which has other ways to solve them
-# (nine paths of 600 to 900 samples with 60, 100, 150, 200, 400: 109, 104, 97, 101, 95 ms; a search
-# of 320 samples: 2.16, 2.15, 2.13, 2.12 s, and 2.25 s with 300).
-_LARGE = 200
+#: Newton systems from this size on are left to the operator, which has other ways to solve them
+#: (nine paths of 600 to 900 samples with 60, 100, 150, 200, 400: 109, 104, 97, 101, 95 ms; a
+#: search of 320 samples: 2.16, 2.15, 2.13, 2.12 s, and 2.25 s with 300).
+LARGE_SYSTEM = 200
 # Steps until somebody looks, at the clock for one.
 _PACE = 16
+# Seconds that single fits of a process spend without the loop before it is compiled for them.
+_WORTH_COMPILING = 2.0
+
+
+class _Demand:
+    """How long fits have gone without the loop."""
+
+    seconds = 0.0
 
 
 class Series:
@@ -81,10 +91,20 @@ class Series:
             return None
         return cls(task, operator, *plain)
 
+    @staticmethod
+    def is_at_hand() -> bool:
+        """Whether the loop is compiled, or single fits have shown that it is worth it."""
+        return is_compiled(compiled.run_steps) or _Demand.seconds >= _WORTH_COMPILING
+
+    @staticmethod
+    def was_missing(seconds: float) -> None:
+        """Take note of a fit that took so long without the loop."""
+        _Demand.seconds += seconds
+
     def iterates(
         self, start: Iterate, look_below: Callable[[], float], max_iter: int, *, is_watched: bool
     ) -> Iterator[Iterate]:
-        """As :func:`owasvm.solvers.newton.core.iterates`, but less often.
+        """As :func:`owasvm.solvers.newton.core.iterates`, but less often: also at large systems.
 
         Parameters
         ----------
@@ -130,6 +150,9 @@ class Series:
                     self._go_along(class_means(self._task), 0.0)
                     numbers[compiled.STEPS] = -1.0
             else:
+                if not is_watched:
+                    # Others may know a better way to solve such systems.
+                    yield iterate
                 self._solve_large_system(iterate)
 
     def _run(self, look_below: float, last_step: int) -> None:
@@ -149,7 +172,7 @@ class Series:
             task.y,
             self._weights,
             task.margin,
-            _LARGE,
+            LARGE_SYSTEM,
             rules,
             tuning.growths,
             (task.first_penalty, task.max_penalty),
