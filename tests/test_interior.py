@@ -31,6 +31,7 @@ from owasvm.solvers.interior import (
     minimise,
 )
 from owasvm.solvers.newton import project_balanced
+from owasvm.solvers.newton.effort import Effort
 from owasvm.solvers.newton.rescue import Rescue
 from owasvm.solvers.newton.tuning import Tuning
 
@@ -237,7 +238,7 @@ def test_the_rescue_is_for_the_ranked_hinge_in_memory():
         task = newton.ConvexTask(
             problem.samples.operator(), y, given_problem.ranked_loss(), np.ones(y.size)
         )
-        rescue = Rescue(given_problem, task, 1e-6)
+        rescue = Rescue(given_problem, task, Effort(task), 1e-6)
         late = replace(newton.cold_start(task), n_iter=10**6)
         late.slack = np.ones(y.size)
         assert rescue.is_due(late) is expected

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.linalg.blas import dsymv
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 
 from owasvm.samples._newton_kernels import (
     add_gram_rows,
@@ -138,6 +140,12 @@ class LiftedFactor:
 
     def solve_rest(self, vector: FloatArray) -> FloatArray:
         return np.asarray(dtrtrs(self._factor, vector, lower=1, trans=1)[0])
+
+    def invert(self) -> Callable[[FloatArray], FloatArray]:
+        inverse, info = dpotri(self._factor, lower=1, overwrite_c=1)
+        if info != 0:
+            inverse = np.full_like(inverse, np.nan)
+        return lambda vector: np.asarray(dsymv(1.0, inverse, vector, lower=1))
 
 
 class GramOperator(KernelOperator):

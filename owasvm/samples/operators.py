@@ -23,6 +23,7 @@ where the ridge :math:`\rho` is 1 / penalty. With :math:`h = r + B^T z` this is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -247,6 +248,9 @@ class Lifted(Protocol):
 
     def solve_rest(self, vector: FloatArray) -> FloatArray:
         """``R^-1 vector``."""
+
+    def invert(self) -> Callable[[FloatArray], FloatArray]:
+        """Products with the inverse, for many of them; the factor is of no use afterwards."""
 
 
 def factorise_definite(matrix: FloatArray) -> FloatArray | None:

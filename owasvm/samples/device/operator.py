@@ -81,6 +81,9 @@ class _DeviceFactor:
         side = place.send(vector)[:, None]
         return place.fetch(solve_lower(self._factor, side, place, transposed=True))[:, 0]
 
+    def invert(self) -> Callable[[FloatArray], FloatArray]:
+        return lambda vector: self.solve_rest(self.solve_half(vector[:, np.newaxis])[:, 0])
+
 
 class DeviceOperator(KernelOperator):
     """Vectors held by their coefficients; products and Newton systems on a device."""

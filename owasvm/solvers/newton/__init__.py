@@ -31,10 +31,12 @@ from owasvm.solvers.newton.core import (
     minimise,
     start_from,
 )
+from owasvm.solvers.newton.effort import Effort
 from owasvm.solvers.newton.rescue import Rescue
 from owasvm.solvers.newton.series import LARGE_SYSTEM, Series
 from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
 from owasvm.solvers.newton.tuning import DEFAULT, ITERATIVE, Tuning
+from owasvm.solvers.newton.turns import SplittingTurn
 
 __all__ = [
     "SOLVER",
@@ -92,7 +94,7 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     iterate = start
     build_time = clock.elapsed
     rule = StoppingRule(problem, task, settings.tol, loss)
-    rescue = Rescue(problem, task, settings.tol)
+    course = _Course(problem, task, settings.tol, clock)
     status = Status.ITERATION_LIMIT
     series = Series.of(task)
     is_compiled = settings.in_series or known is not None or Series.is_at_hand()
@@ -105,7 +107,7 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
                 settings.max_iter,
                 is_watched=settings.callback is not None,
             )
-        for iterate in _all_iterates(task, start, steps, rescue, clock):
+        for iterate in course.run(start, steps):
             if rule.is_satisfied(iterate):
                 break
             if rule.is_hopeless or not math.isfinite(iterate.objective):
@@ -118,7 +120,7 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
                 break
             if (
                 settings.callback is not None
-                and settings.callback(_describe(iterate, rescue, clock)) is False
+                and settings.callback(_describe(iterate, course, clock)) is False
             ):
                 status = Status.INTERRUPTED
                 break
@@ -148,38 +150,71 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     )
 
 
-def _all_iterates(
-    task: ConvexTask, start: Iterate, steps: Iterator[Iterate], rescue: Rescue, clock: Clock
-) -> Iterator[Iterate]:
-    """Newton iterates; where they are too slow those of the rescue, and Newton's from there."""
-    last = start
-    for last in _with_few_columns(task, steps):
-        yield last
-        if rescue.is_due(last):
-            # Judged before it is left behind: nothing better may come.
-            yield replace(last, is_final=True)
-            break
-    for rescued in rescue.iterates(last, clock):
-        yield rescued
-        last = replace(rescued, is_final=False)
-    yield from iterates(task, last)
+class _Course:
+    """Newton iterates, and those of the methods that take over where steps are too slow.
+
+    Parameters
+    ----------
+    problem : OWAProblem
+        The problem.
+    task : ConvexTask
+        As the Newton method sees it.
+    tol : float
+        Relative gap to prove.
+    clock : Clock
+        How long it may take.
+    """
+
+    def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float, clock: Clock) -> None:
+        self._task = task
+        self._clock = clock
+        self._effort = Effort(task)
+        self._turn = SplittingTurn(task, self._effort, tol)
+        self._rescue = Rescue(problem, task, self._effort, tol)
+
+    @property
+    def stage(self) -> str:
+        """What the last iterate came from."""
+        return "rescue" if self._rescue.is_at_work else "newton"
+
+    def run(self, start: Iterate, steps: Iterator[Iterate]) -> Iterator[Iterate]:
+        """From given Newton steps on; without end."""
+        last = start
+        for last in self._steps(steps):
+            yield last
+            if self._rescue.is_due(last):
+                # Judged before it is left behind: nothing better may come.
+                yield replace(last, is_final=True)
+                break
+        for rescued in self._rescue.iterates(last, self._clock):
+            yield rescued
+            last = replace(rescued, is_final=False)
+        yield from iterates(self._task, last)
+
+    def _steps(self, steps: Iterator[Iterate]) -> Iterator[Iterate]:
+        """Newton steps, a turn of splitting in between, and few columns for large systems."""
+        task = self._task
+        n_large = 0
+        for last in steps:
+            self._effort.note(last)
+            yield last
+            n_large += int(last.n_active >= LARGE_SYSTEM)
+            if n_large >= _MANY_LARGE_SYSTEMS and task.condense(last.n_active):
+                w = task.operator.vector(last.w.coef.copy())
+                yield from self._steps(iterates(task, replace(last, w=w, dual=last.dual.copy())))
+            if self._turn.is_due():
+                found = None
+                # The steps own their arrays, and go on from there if nothing better comes.
+                for found in self._turn.iterates(last, self._clock):
+                    yield found
+                if found is not None and found.gap < last.gap:
+                    yield from self._steps(iterates(task, found))
 
 
-def _with_few_columns(task: ConvexTask, steps: Iterator[Iterate]) -> Iterator[Iterate]:
-    """Newton iterates; when large systems have gathered, with few columns, if there are such."""
-    n_large = 0
-    for last in steps:
-        yield last
-        n_large += int(last.n_active >= LARGE_SYSTEM)
-        if n_large >= _MANY_LARGE_SYSTEMS and task.condense(last.n_active):
-            w = task.operator.vector(last.w.coef.copy())
-            yield from iterates(task, replace(last, w=w, dual=last.dual.copy()))
-
-
-def _describe(iterate: Iterate, rescue: Rescue, clock: Clock) -> dict[str, Any]:
+def _describe(iterate: Iterate, course: _Course, clock: Clock) -> dict[str, Any]:
     """What the callback receives; the gap of an iterate is an estimate."""
     return {
-        "stage": "rescue" if rescue.is_at_work else "newton",
+        "stage": course.stage,
         "n_iter": iterate.n_iter,
         "objective": iterate.objective,
         "gap": iterate.gap / max(1.0, abs(iterate.objective)),

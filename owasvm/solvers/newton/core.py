@@ -120,13 +120,18 @@ class ConvexTask:
         unit = 1.0 if mass is None else float(mass.mean())
         return self.operator.mean_diagonal() * unit
 
+    @property
+    def unit_penalty(self) -> float:
+        """What the curvature of ``1/2 |w|^2`` calls for."""
+        return 1.0 / max(self._curvature, _LEAST_COST)
+
     @cached_property
     def first_penalty(self) -> float:
         """Where the penalty starts."""
-        curvature = max(self._curvature, _LEAST_COST)
         mean_cost = max(self.loss.mean_cost, _LEAST_COST)
         tuning = self.tuning
-        wanted = max(tuning.first_penalty / (curvature * mean_cost), tuning.least_first_penalty)
+        wanted = tuning.first_penalty * self.unit_penalty / mean_cost
+        wanted = max(wanted, tuning.least_first_penalty)
         return mean_cost * min(wanted, tuning.most_first_penalty)
 
     @cached_property

@@ -13,6 +13,7 @@ from owasvm.problem import OWAProblem
 from owasvm.solvers import interior
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton.core import ConvexTask, Iterate
+from owasvm.solvers.newton.effort import Effort
 
 FloatArray = NDArray[np.float64]
 
@@ -25,13 +26,9 @@ _EXPECTED_ITERATIONS = 40
 # From a factor of kernel values it pays to hand over earlier. From rows it does not: fits of
 # 16,000 samples that take 0.2 s spent many seconds there.
 _EXPECTED_WITH_FACTOR = 20
-# Multiplications of a factorisation that take as long as reading a number in two products, as what
-# a Newton step and an iteration of the other method cost however few samples there are.
-_READING = 60.0
-_PER_STEP = 4e6
+# Multiplications of a factorisation that take as long as an iteration of the other method does
+# however few samples there are.
 _PER_ITERATION = 2.5e7
-# Newton steps go on while the last third of them has brought the gap down to this share.
-_PROGRESS = 0.1
 # It keeps a dozen numbers per pair of a sample and a level, and passes over all of them about
 # fifteen times per iteration: this many take half a second.
 _MAX_PAIRS = 3_000_000
@@ -69,18 +66,19 @@ class Rescue:
         The problem.
     task : ConvexTask
         As the Newton method sees it.
+    effort : Effort
+        What Newton steps have cost.
     tol : float
         Relative gap to prove.
     """
 
-    def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float) -> None:
+    def __init__(self, problem: OWAProblem, task: ConvexTask, effort: Effort, tol: float) -> None:
+        self._effort = effort
         self._costs: Costs = problem.costs
         self._task = task
         self._tol = tol
-        self._seen = 0
         self._is_coarse = False
         self.is_at_work = False
-        self._best_gaps = [np.inf]
         self._latest = task.tuning.rescue_steps
         self._problem = problem
         self._operator = task.operator
@@ -90,7 +88,7 @@ class Rescue:
         """How much work of Newton steps is as much as that of the other way."""
         problem, operator = self._problem, self._task.operator
         n_samples = problem.n_samples
-        self._spent, self._limit = 0.0, np.inf
+        self._limit = np.inf
         self._width = operator.n_columns
         if problem.loss != "hinge" or n_samples * _FIRST_LEVELS > _MAX_PAIRS:
             return
@@ -107,19 +105,6 @@ class Rescue:
         if self._operator is not self._task.operator:
             self._operator = self._task.operator
             self._limit_work()
-        if iterate.n_iter > self._seen:
-            size = float(iterate.n_active)
-            n_samples = self._task.operator.n_samples
-            if self._width is None:
-                work = size**3 / 3.0 + _READING * n_samples**2
-            else:
-                width = self._width
-                work = size * width * min(size, width) + _READING * n_samples * width
-            self._spent += (_PER_STEP + work) * (iterate.n_iter - self._seen)
-            self._best_gaps += [min(self._best_gaps[-1], iterate.gap)] * (
-                iterate.n_iter - self._seen
-            )
-            self._seen = iterate.n_iter
         tuning = self._task.tuning
         patience, latest = tuning.rescue_share, self._latest
         nearly = iterate.gap <= tuning.nearly_done * self._tol * max(1.0, abs(iterate.objective))
@@ -128,15 +113,13 @@ class Rescue:
         if nearly:
             latest *= 2
         late = iterate.n_iter >= latest and np.isfinite(self._limit)
-        if not late and self._spent <= patience * self._limit:
-            return False
-        if not late and self._best_gaps[-1] < _PROGRESS * self._best_gaps[2 * self._seen // 3]:
+        if not late and (self._effort.spent <= patience * self._limit or self._effort.pays):
             return False
         if late or not (nearly or self._is_coarse):
             stairs, allowed = self._choose_levels(iterate.slack, iterate.objective, _LEVEL_SHARE)
             on_device = self._task.operator.place is not None
             share = _MUCH if late else _LITTLE * on_device
-            if stairs.loss > max(allowed, share * self._best_gaps[-1]):
+            if stairs.loss > max(allowed, share * self._effort.best_gap):
                 self._is_coarse = True
                 if late:
                     self._latest *= 2

@@ -1,0 +1,65 @@
+"""How much work Newton steps have done, and whether it pays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from owasvm.solvers.newton.core import ConvexTask, Iterate
+
+__all__ = ["READING", "Effort"]
+
+#: Multiplications of a factorisation that take as long as reading a number in two products.
+READING = 60.0
+# As what a step costs however few samples there are.
+_PER_STEP = 4e6
+# Newton steps pay as long as the last third of them has brought the gap down to this share.
+_PROGRESS = 0.1
+
+
+class Effort:
+    """Counts the multiplications of Newton steps; what was done with other columns is forgotten.
+
+    Parameters
+    ----------
+    task : ConvexTask
+        What the steps are taken for.
+
+    Attributes
+    ----------
+    spent : float
+        Multiplications of a factorisation that would have taken as long.
+    best_gap : float
+        The smallest estimate of the gap.
+    """
+
+    def __init__(self, task: ConvexTask) -> None:
+        self._task = task
+        self._operator = task.operator
+        self._best_gaps = [np.inf]
+        self.spent = 0.0
+
+    def note(self, iterate: Iterate) -> None:
+        """Count the steps up to an iterate."""
+        operator = self._task.operator
+        if operator is not self._operator:
+            self._operator, self.spent = operator, 0.0
+        n_steps = iterate.n_iter - (len(self._best_gaps) - 1)
+        if n_steps <= 0:
+            return
+        size, n_samples, width = float(iterate.n_active), operator.n_samples, operator.n_columns
+        if width is None:
+            work = size**3 / 3.0 + READING * n_samples**2
+        else:
+            work = size * width * min(size, width) + READING * n_samples * width
+        self.spent += (_PER_STEP + work) * n_steps
+        self._best_gaps += [min(self._best_gaps[-1], iterate.gap)] * n_steps
+
+    @property
+    def best_gap(self) -> float:
+        return self._best_gaps[-1]
+
+    @property
+    def pays(self) -> bool:
+        """Whether the last third of the steps has brought the gap down."""
+        n_steps = len(self._best_gaps) - 1
+        return self.best_gap < _PROGRESS * self._best_gaps[2 * n_steps // 3]

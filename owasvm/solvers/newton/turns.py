@@ -1,0 +1,108 @@
+"""When Newton steps take long on a kernel matrix, a splitting method has a turn."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+
+from owasvm.samples import Vector
+from owasvm.solvers.clock import Clock
+from owasvm.solvers.newton.core import ConvexTask, Iterate
+from owasvm.solvers.newton.effort import READING, Effort
+from owasvm.solvers.splitting import Splitting
+
+__all__ = ["SplittingTurn"]
+
+logger = logging.getLogger(__name__)
+
+# The penalty, as what the curvature of 1/2 |w|^2 calls for this many times, or the mean cost.
+_PENALTY = 45.0
+# Newton steps behind it go on with so many times the penalty.
+_PENALTY_BEHIND = 3.0
+# It ends at this share of the tolerance: one Newton step more then proves it, most often.
+_GOAL = 0.3
+# Iterations at most, and between two looks; looks over which progress is measured.
+_MAX_ITERATIONS = 400
+_PACE = 10
+_LOOK_BACK = 5
+# Iterations to expect, and what each costs beside a product, as multiplications of a factor.
+_EXPECTED = 100
+_PER_ITERATION = 4e6
+# It begins when Newton steps have done so many times the work that it is expected to do.
+_SHARE = 2.0
+
+
+class SplittingTurn:
+    """Watches Newton steps, and takes over once, until it is done or does not get on.
+
+    Parameters
+    ----------
+    task : ConvexTask
+        The task.
+    effort : Effort
+        What Newton steps have cost.
+    tol : float
+        Relative gap to prove.
+    """
+
+    def __init__(self, task: ConvexTask, effort: Effort, tol: float) -> None:
+        self._task = task
+        self._effort = effort
+        self._tol = tol
+        n_samples = float(task.operator.n_samples)
+        # A factor, its inverse, and products that read a triangle.
+        iteration = 0.25 * READING * n_samples**2 + _PER_ITERATION
+        self._limit = _SHARE * (n_samples**3 + _EXPECTED * iteration)
+        if not task.operator.is_gram:
+            self._limit = math.inf
+
+    def is_due(self) -> bool:
+        """Whether Newton steps have cost more than a try."""
+        is_due = self._effort.spent > self._limit and not self._effort.pays
+        return is_due and self._task.operator.is_gram
+
+    def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
+        """Iterates from slacks and dual point of the given one; they count as no Newton steps."""
+        task = self._task
+        self._limit = math.inf
+        penalty = max(_PENALTY * task.unit_penalty, task.loss.mean_cost)
+        method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
+        gaps: list[float] = []
+        for n_done, _ in enumerate(method.iterate(iterate.slack, iterate.dual), start=1):
+            if n_done % _PACE > 0:
+                continue
+            found = self._describe(method, iterate.n_iter, _PENALTY_BEHIND * penalty)
+            gaps.append(found.gap)
+            yield found
+            goal = _GOAL * self._tol * max(1.0, found.objective)
+            n_left = (_MAX_ITERATIONS - n_done) // _PACE
+            if not goal < found.gap < math.inf or clock.expired or _stalls(gaps, goal, n_left):
+                logger.debug("splitting: %d iterations, gap %.1e", n_done, found.gap)
+                return
+
+    def _describe(self, method: Splitting, n_iter: int, penalty: float) -> Iterate:
+        task, point = self._task, method.point
+        w = Vector(method.coef, method.scores)
+        loss = task.loss.value(method.slack)
+        _, squared = task.operator.residual(task.target(point.dual), w)
+        product = float(point.dual @ method.slack)
+        return Iterate(
+            w=w,
+            intercept=method.intercept,
+            dual=point.dual.copy(),
+            penalty=penalty,
+            slack=method.slack,
+            objective=0.5 * task.operator.inner(w, w) + loss,
+            gap=0.5 * squared + loss + task.loss.conjugate_at(point) - product,
+            n_iter=n_iter,
+        )
+
+
+def _stalls(gaps: list[float], goal: float, n_left: int) -> bool:
+    """Whether gaps that go on to fall as in the last looks miss the goal in the looks left."""
+    if len(gaps) <= _LOOK_BACK:
+        return n_left <= 0
+    best = min(gaps)
+    rate = math.log(min(gaps[:-_LOOK_BACK]) / best) / _LOOK_BACK
+    return not rate * n_left > math.log(best / goal)

@@ -1,0 +1,208 @@
+"""The splitting method: its fixed point, its memory, and its turn within a fit."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from owasvm.certificate import objective
+from owasvm.grouping import assign_costs
+from owasvm.problem import OWAProblem
+from owasvm.samples import Vector
+from owasvm.solution import Status
+from owasvm.solvers import solve
+from owasvm.solvers.clock import Clock
+from owasvm.solvers.contract import Settings
+from owasvm.solvers.newton import ConvexTask, cold_start, iterates, turns
+from owasvm.solvers.newton.effort import Effort
+from owasvm.solvers.splitting import Memory, Splitting
+
+
+def _draw(n_samples, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, 4))
+    y = np.where(X[:, 0] + 1.5 * rng.normal(size=n_samples) > 0.0, 1.0, -1.0)
+    y[:2] = -1.0, 1.0
+    return X, y, rng.integers(1, 4, size=n_samples).astype(float)
+
+
+def _problem(
+    n_samples,
+    family="basic",
+    alpha=0.3,
+    C=1.0,
+    weighted=False,
+    ranks="all",
+    loss="hinge",
+    width=0.5,
+):
+    X, y, mass = _draw(n_samples)
+    mass = mass if weighted else None
+    costs = assign_costs(y, family, alpha, C, mass, ranks=ranks, groups=None)
+    gram = np.exp(-width * cdist(X, X) ** 2)
+    return OWAProblem(y, costs, gram=gram, loss=loss)
+
+
+def _task(problem):
+    operator = problem.samples.operator()
+    return ConvexTask(operator, problem.y, problem.ranked_loss(), np.ones(1))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"family": "uniform", "alpha": None},
+        {"family": "superquantile", "alpha": 0.3},
+        {"weighted": True},
+        {"ranks": "class"},
+        {"loss": "squared_hinge"},
+        {"C": 50.0},
+    ],
+    ids=str,
+)
+def test_the_fixed_point_is_the_solution(options):
+    problem = _problem(70, **options)
+    known = solve(problem, "newton", tol=1e-10)
+    task = _task(problem)
+    method = Splitting(
+        task.operator, problem.y, task.loss, np.ones(1), max(30.0 * task.unit_penalty, 1.0)
+    )
+    for n_done, _ in enumerate(method.iterate(np.ones(70), np.zeros(70)), start=1):
+        if n_done == 600:
+            break
+    # What it holds fits together: coefficients, scores, slacks, a point of the dual set.
+    assert method.coef.sum() == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(method.scores, task.operator.vector(method.coef).scores, atol=1e-8)
+    decisions = method.scores + method.intercept
+    np.testing.assert_allclose(method.slack, 1.0 - problem.y * decisions, atol=1e-9)
+    assert problem.ranked_loss().excess(np.maximum(method.point.dual, 0.0)) <= 1.0 + 1e-9
+    np.testing.assert_allclose(method.point.dual, problem.y * method.coef, atol=1e-4)
+    squared = float(method.coef @ method.scores)
+    value, _ = objective(problem, squared, method.scores, method.intercept)
+    assert value == pytest.approx(known.objective, rel=1e-7)
+
+
+def test_the_memory_solves_linear_equations():
+    """Four unknowns, four differences: exact, where the plain iteration takes hundreds."""
+    rng = np.random.default_rng(3)
+    basis = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    matrix = basis @ np.diag([0.99, 0.9, 0.5, -0.7]) @ basis.T
+    side = rng.normal(size=4)
+    known = np.linalg.solve(np.eye(4) - matrix, side)
+    memory, v = Memory(1.0, 4, depth=5), np.zeros(4)
+    for _ in range(8):
+        v = memory.advance(v, matrix @ v + side - v)
+    np.testing.assert_allclose(v, known, rtol=1e-6)
+
+
+def test_the_memory_bears_changes_that_vanish():
+    memory, v = Memory(1.0, 3), np.ones(3)
+    for _ in range(15):
+        v = memory.advance(v, np.zeros(3))
+    np.testing.assert_array_equal(v, np.ones(3))
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """A turn as soon as there is a step."""
+    monkeypatch.setattr(turns, "_SHARE", 0.0)
+
+
+def _count_turns(monkeypatch):
+    seen = []
+    describe = turns.SplittingTurn._describe
+    monkeypatch.setattr(
+        turns.SplittingTurn,
+        "_describe",
+        lambda *args: seen.append(1) or describe(*args),
+    )
+    return seen
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    "options", [{}, {"weighted": True}, {"ranks": "class"}, {"C": 100.0}], ids=str
+)
+def test_a_turn_within_a_fit_ends_at_the_optimum(options, monkeypatch):
+    problem = _problem(300, alpha=0.2, width=1.0, **options)
+    seen = _count_turns(monkeypatch)
+    found = solve(problem, "newton")
+    assert seen
+    assert found.status is Status.OPTIMAL
+    monkeypatch.setattr(turns, "_SHARE", np.inf)
+    assert found.objective == pytest.approx(solve(problem, "newton").objective, rel=2e-6)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_turn_that_leads_nowhere_costs_nothing_but_time(monkeypatch):
+    problem = _problem(200, alpha=0.2)
+    seen = _count_turns(monkeypatch)
+    monkeypatch.setattr(turns, "_MAX_ITERATIONS", 0)
+    found = solve(problem, "newton")
+    assert len(seen) == 1
+    assert found.status is Status.OPTIMAL
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_turn_looks_at_the_clock():
+    problem = _problem(100)
+    task = _task(problem)
+    start = cold_start(task)
+    start.slack = np.ones(100)
+    turn = turns.SplittingTurn(task, Effort(task), 1e-12)
+    clock = Clock.start(Settings(time_limit=1e-9))
+    assert len(list(turn.iterates(start, clock))) == 1
+
+
+def test_iterates_of_a_turn_describe_themselves():
+    problem = _problem(100)
+    task = _task(problem)
+    start = cold_start(task)
+    start.slack = np.ones(100)
+    turn = turns.SplittingTurn(task, Effort(task), 1e-6)
+    for found in turn.iterates(start, Clock.start(Settings())):
+        w = task.operator.vector(found.w.coef)
+        slack = 1.0 - problem.y * (w.scores + found.intercept)
+        np.testing.assert_allclose(found.slack, slack, atol=1e-9)
+        value = 0.5 * float(w.coef @ w.scores) + task.loss.value(slack)
+        assert found.objective == pytest.approx(value)
+        apart = Vector(problem.y * found.dual - w.coef, np.empty(0))
+        squared = float(apart.coef @ task.operator.vector(apart.coef).scores)
+        lagrangian = task.loss.value(slack) - found.dual @ slack
+        assert found.gap == pytest.approx(lagrangian + 0.5 * squared, abs=1e-8)
+    assert found.gap <= 1e-6 * found.objective
+
+
+def test_effort_counts_steps_and_progress():
+    task = _task(_problem(100))
+    effort = Effort(task)
+    assert not effort.pays
+    for iterate in iterates(task, cold_start(task)):
+        effort.note(iterate)
+        spent = effort.spent
+        effort.note(iterate)
+        assert effort.spent == spent
+        if iterate.n_iter >= 3:
+            break
+    assert effort.spent > 0.0
+    assert np.isfinite(effort.best_gap)
+    iterate.gap, iterate.n_iter = 1e-3 * effort.best_gap, 5
+    effort.note(iterate)
+    assert effort.pays
+    iterate.n_iter = 100
+    effort.note(iterate)
+    assert not effort.pays
+
+
+@pytest.mark.parametrize(
+    ("gaps", "n_left", "expected"),
+    [
+        ([1.0], 5, False),
+        ([1.0], 0, True),
+        ([1.0] * 10, 100, True),
+        ([2.0**-k for k in range(10)], 20, False),
+        ([2.0**-k for k in range(10)], 2, True),
+    ],
+)
+def test_stalls(gaps, n_left, expected):
+    assert turns._stalls(gaps, 1e-6, n_left) is expected
