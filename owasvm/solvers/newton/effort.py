@@ -6,14 +6,21 @@ import numpy as np
 
 from owasvm.solvers.newton.core import ConvexTask, Iterate
 
-__all__ = ["READING", "Effort"]
+__all__ = ["Effort", "reading"]
 
-#: Multiplications of a factorisation that take as long as reading a number in two products.
-READING = 60.0
+# Multiplications of a factorisation that take as long as reading a number in two products, from
+# memory and, the smaller the matrix, the more from the processor's own.
+_READING = 60.0
+_FROM_MEMORY = 3000
 # As what a step costs however few samples there are.
 _PER_STEP = 4e6
 # Newton steps pay as long as the last third of them has brought the gap down to this share.
 _PROGRESS = 0.1
+
+
+def reading(n_samples: int) -> float:
+    """Multiplications of a factorisation that take as long as two products with the kernel."""
+    return _READING * min(n_samples / _FROM_MEMORY, 1.0) * float(n_samples) ** 2
 
 
 class Effort:
@@ -48,9 +55,9 @@ class Effort:
             return
         size, n_samples, width = float(iterate.n_active), operator.n_samples, operator.n_columns
         if width is None:
-            work = size**3 / 3.0 + READING * n_samples**2
+            work = size**3 / 3.0 + reading(n_samples)
         else:
-            work = size * width * min(size, width) + READING * n_samples * width
+            work = size * width * min(size, width) + _READING * n_samples * width
         self.spent += (_PER_STEP + work) * n_steps
         self._best_gaps += [min(self._best_gaps[-1], iterate.gap)] * n_steps
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from owasvm.samples import Vector
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton.core import ConvexTask, Iterate
-from owasvm.solvers.newton.effort import READING, Effort
+from owasvm.solvers.newton.effort import Effort, reading
 from owasvm.solvers.splitting import Splitting
 
 __all__ = ["SplittingTurn"]
@@ -30,7 +30,7 @@ _LOOK_BACK = 5
 _EXPECTED = 100
 _PER_ITERATION = 4e6
 # It begins when Newton steps have done so many times the work that it is expected to do.
-_SHARE = 2.0
+_SHARE = 1.0
 
 
 class SplittingTurn:
@@ -50,10 +50,10 @@ class SplittingTurn:
         self._task = task
         self._effort = effort
         self._tol = tol
-        n_samples = float(task.operator.n_samples)
+        n_samples = task.operator.n_samples
         # A factor, its inverse, and products that read a triangle.
-        iteration = 0.25 * READING * n_samples**2 + _PER_ITERATION
-        self._limit = _SHARE * (n_samples**3 + _EXPECTED * iteration)
+        iteration = 0.25 * reading(n_samples) + _PER_ITERATION
+        self._limit = _SHARE * (float(n_samples) ** 3 + _EXPECTED * iteration)
         if not task.operator.is_gram:
             self._limit = math.inf
 
