@@ -32,6 +32,16 @@ def _is_out_of_reach(
     return rate * n_left < math.log(trace / (goal * n_samples))
 
 
+def _has_few_rows(gram: FloatArray, number: int) -> bool:
+    """Whether the rows of a symmetric matrix are copies of at most so many, as sums tell."""
+    # There are no fewer than values in one of them, which is read sooner than all.
+    if gram.shape[0] > 0 and np.unique(gram[0]).size > number:
+        return False
+    with np.errstate(all="ignore"):
+        mixed = gram @ np.linspace(1.0, 2.0, gram.shape[0])
+    return np.unique(mixed).size <= number
+
+
 def factorise(gram: FloatArray, max_rank: int) -> FloatArray | None:
     """Rows F with ``F F' = gram`` up to rounding, of at most `max_rank` columns; None if more.
 
@@ -43,9 +53,7 @@ def factorise(gram: FloatArray, max_rank: int) -> FloatArray | None:
         The most columns that are of use.
     """
     # Copies of few samples leave a matrix of their number, however the trace falls until there.
-    with np.errstate(all="ignore"):
-        mixed = gram @ np.linspace(1.0, 2.0, gram.shape[0])
-    look = max_rank if np.unique(mixed).size <= max_rank else _FIRST_LOOK
+    look = max_rank if _has_few_rows(gram, max_rank) else _FIRST_LOOK
     return factorise_columns(lambda pivot: gram[pivot].copy(), gram.diagonal(), max_rank, look)
 
 
