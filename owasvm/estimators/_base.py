@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar
@@ -251,6 +252,16 @@ class BaseOWAClassifier(CaptionedBox, ClassifierMixin, SavedState, metaclass=ABC
                 reset=False,
             )
         )
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Names of the parameters, read off once for each class: every fit and copy asks."""
+        return list(cls._read_param_names())
+
+    @classmethod
+    @cache
+    def _read_param_names(cls) -> tuple[str, ...]:
+        return tuple(super()._get_param_names())
 
     def _accepted_formats(self) -> str | bool:
         """Sparse format that samples are turned into, or False."""
