@@ -464,10 +464,14 @@ class KernelOWAClassifier(BaseOWAClassifier):
 
 def weights_at(costs: Costs, deviations: FloatArray) -> FloatArray | list[FloatArray]:
     """Rank weights in ascending order of the deviations at a point; a list by group."""
-    weights = [
-        part.in_order(np.argsort(deviations[group], kind="stable")) / costs.C
-        for group, part in parts_of(costs)
-    ]
+    weights = []
+    for group, part in parts_of(costs):
+        if part.sample_weight is None:
+            # One cost per rank, whoever has it.
+            charged = part.by_rank()
+        else:
+            charged = part.in_order(np.argsort(deviations[group], kind="stable"))
+        weights.append(charged / costs.C)
     return weights if isinstance(costs, GroupedCosts) else weights[0]
 
 
