@@ -78,7 +78,7 @@ class TrainingSet:
                 f"y must hold one label per sample: got shape {labels.shape} for "
                 f"{samples.shape[0]} samples."
             )
-        classes, codes = np.unique(labels, return_inverse=True)
+        classes, codes = _sort_out(labels)
         codes = codes.astype(np.min_scalar_type(classes.size))
         mass = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if mass is not None and np.all(mass == 1.0):
@@ -151,6 +151,16 @@ class TrainingSet:
         if self.classes.size != 2:
             raise ValueError(f"{whose} needs two classes, got {self.classes.size}.")
         return next(self.signs())
+
+
+def _sort_out(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The different labels, sorted, and which of them each sample has; two need no sort."""
+    if labels.size > 0 and labels.dtype.kind in "biuf":
+        ends = np.array([labels.min(), labels.max()], dtype=labels.dtype)
+        is_last = labels == ends[1]
+        if ends[0] < ends[1] and np.all(is_last | (labels == ends[0])):
+            return ends, is_last
+    return np.unique(labels, return_inverse=True)
 
 
 def check_groups(
