@@ -73,7 +73,8 @@ def sum_with_error(values: FloatArray) -> tuple[float, float]:
     if values.size <= _EXACT_TERMS:
         # Infinities of both signs are an error to it, and so is a sum that overflows on its way.
         with suppress(OverflowError, ValueError):
-            total = math.fsum(values.tolist())
+            # Dual points are 0 for most samples.
+            total = math.fsum(values[values != 0.0].tolist())
             if math.isfinite(total):
                 return total, UNIT * abs(total)
     return float(values.sum()), accumulated(_PAIRWISE_ROUNDINGS) * float(np.abs(values).sum())
