@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -204,10 +205,15 @@ _MAX_KNOWN = 64
 _CARELESS = 1e-12
 
 
+@lru_cache(maxsize=4)
+def _random_vector(size: int) -> FloatArray:
+    """Random numbers around 1, always the same."""
+    return np.random.default_rng(size).uniform(0.5, 1.5, size=size)
+
+
 def _fingerprint(gram: FloatArray) -> bytes:
     """Products with a random vector: equal for equal matrices, and for no others one meets."""
-    rng = np.random.default_rng(gram.shape[0])
-    products = gram @ rng.uniform(0.5, 1.5, size=gram.shape[0])
+    products = gram @ _random_vector(gram.shape[0])
     if not np.all(np.isfinite(products)):
         raise ValueError(
             "The kernel matrix must hold finite numbers whose sums do not overflow; repair it, or "
