@@ -46,9 +46,12 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
         point.prox = np.empty(0)
     left_out = guess <= 0.0 if task.linear is None else np.zeros(y.size, dtype=bool)
     shifted = np.empty(y.size)
+    taken = 0.0
 
     def surplus(shift: float) -> float:
         """``-y'(a - e)`` at a shift, which never falls with it; leaves the point there."""
+        nonlocal taken
+        taken = shift
         np.multiply(y, -shift, out=shifted)
         np.add(shifted, density, out=shifted)
         shifted[left_out] = 0.0
@@ -82,7 +85,9 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
             return point.dual
         bracket.narrow(middle, value)
     closer_low = abs(bracket.value_low) <= abs(bracket.value_high)
-    surplus(bracket.low if closer_low else bracket.high)
+    best = bracket.low if closer_low else bracket.high
+    if best != taken:
+        surplus(best)
     return point.dual
 
 
