@@ -200,3 +200,24 @@ def _with_zeros(X):
     n_rows, n_columns = X.shape
     indices = np.tile(np.arange(n_columns), n_rows)
     return sp.csr_matrix((X.ravel(), indices, n_columns * np.arange(n_rows + 1)), X.shape)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [2, 1, 2, 1],
+        [0.5, -1.0, 0.5],
+        [1.0, 1.0],
+        [True, False, True],
+        [3, 1, 2, 1],
+        np.array([7, 9, 9], dtype=np.uint8),
+        np.array([1.0, 2.0, 1.0], dtype=">f4"),
+        ["b", "a", "b"],
+    ],
+)
+def test_classes_are_the_sorted_labels(labels):
+    expected, codes = np.unique(labels, return_inverse=True)
+    training = TrainingSet.of(np.zeros((len(labels), 1)), labels)
+    assert training.classes.dtype == expected.dtype
+    assert training.classes.tolist() == expected.tolist()
+    assert training.codes.tolist() == codes.tolist()

@@ -97,6 +97,16 @@ def test_precomputed_symmetry(n_samples):
         Kernel("precomputed").gram(rounded)
 
 
+@pytest.mark.parametrize("n_samples", range(2, 11))
+def test_every_pair_of_entries_is_compared(n_samples):
+    kernel = Kernel("precomputed")
+    for i, j in np.argwhere(~np.eye(n_samples, dtype=bool)):
+        gram = np.ones((n_samples, n_samples))
+        gram[i, j] += 0.125
+        with pytest.raises(ValueError, match=r"not symmetric: .* differ by up to 0.125"):
+            kernel.gram(gram)
+
+
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
 def test_gamma_is_that_of_scikit_learn(container):
     features = np.where(X > 0.3, X, 0.0)
