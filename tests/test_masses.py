@@ -94,8 +94,9 @@ def test_profile_is_nowhere_above(number, seed, n_samples):
         assert np.all(below <= exact + rounding)
         # Nor far below: a share function that jumps is known at listed sums only, and where two of
         # them are next to each other a sum that is rounded otherwise meets a part of the jump.
+        # Masses apart by 1e11 leave 1.1e-7 of the total to steep ends ("trigonometric").
         if profile.has_all_sums:
-            near = 1e-5 if number == JUMPS else 1e-7
+            near = 1e-5 if number == JUMPS else 1e-6
             assert np.all(below >= exact - near * costs.total)
         elif not callable(SHAPES[number][0]):
             assert np.all(below >= exact - 1e-5 * costs.total)
