@@ -106,7 +106,7 @@ def test_both_systems_find_a_dual_point_of_the_problem(family, weighted, C):
         assert point.gap <= 1e-8
         assert problem.ranked_loss().excess(np.maximum(point.dual, 0.0)) <= 1 + 1e-9
         assert abs(y @ point.dual) <= 1e-6 * point.dual.sum()
-        coef = system.coefficients(point.w, point.dual)
+        coef = point.coef
         shift = operator.intercept_shift(y * coef)
         dual = project_balanced(task, point.dual)
         certificate = judge(problem, dual, point.intercept - shift, coef=coef)
@@ -146,8 +146,8 @@ def test_many_levels_begin_where_few_ended(family, C, weighted):
     point = minimise(system, y, mass, few, 1e-4, clock)
     many = choose_groups(costs, point.slack, 0.0, 80)
     cold = minimise(KernelSystem(operator, y), y, mass, many, 1e-7, clock)
-    system.go_to(point.w)
-    start = Start(point.slack, point.intercept, 1e-3 * point.dual.sum())
+    gap = 1e-3 * point.dual.sum()
+    start = Start(point.w, point.coef, point.intercept, point.slack, gap)
     warm = minimise(system, y, mass, many, 1e-7, clock, None, start)
     assert warm.gap <= 1e-7
     assert warm.n_iter < cold.n_iter
@@ -168,9 +168,9 @@ def test_a_start_that_leads_nowhere_is_given_up(gap):
     system = KernelSystem(operator, y)
     cold = minimise(system, y, None, stairs, 1e-7, clock)
     wrong = np.random.default_rng(9).normal(size=y.size)
-    system.go_to(wrong)
     slack = 1.0 - y * operator.vector(y * wrong).scores
-    found = minimise(system, y, None, stairs, 1e-7, clock, None, Start(slack, 0.0, gap))
+    start = Start(wrong, wrong, 0.0, slack, gap)
+    found = minimise(system, y, None, stairs, 1e-7, clock, None, start)
     assert found.gap <= 1e-7
     np.testing.assert_allclose(found.slack, cold.slack, atol=1e-2)
 

@@ -18,7 +18,7 @@ from owasvm.samples._newton_kernels import (
 )
 from owasvm.samples._projected_systems import multiply_symmetric, solve_projected
 from owasvm.samples.feature_operator import FeatureOperator
-from owasvm.samples.low_rank import factorise
+from owasvm.samples.low_rank import factorise, truncate
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
     ActiveSet,
@@ -46,6 +46,8 @@ _GROWTH = 1.5
 _ITERATE_SIZE = 100
 # Below this share of the samples the part of Q is copied, for shorter products.
 _EXPLICIT_SHARE = 0.5
+# A factor of more columns than this share of the samples saves nothing.
+_MOST_COLUMNS = 0.7
 # Products with Q that cost about one factorisation, per active sample.
 _PRODUCTS_PER_SIZE = 1 / 12
 
@@ -213,6 +215,12 @@ class GramOperator(KernelOperator):
         scores = residual.scores.copy()
         add_gram_rows(self.gram, self.means, samples, change, scores)
         return Vector(coef, scores), intercept
+
+    def rows_near(self, left: float) -> FloatArray | None:
+        rows = truncate(self.gram, left)
+        if rows.shape[1] > _MOST_COLUMNS * self.n_samples:
+            return None
+        return rows - rows.mean(axis=0)
 
     def can_lift(self) -> bool:
         return True

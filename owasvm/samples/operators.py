@@ -203,6 +203,13 @@ class Operator(Protocol):
     def rows_in_memory(self) -> FloatArray:
         """The (centred) samples themselves, dense: a copy."""
 
+    def rows_near(self, left: float) -> FloatArray | None:
+        """(Centred) rows X of few columns, those that say most first; None where there are none.
+
+        The kernel matrix minus ``XX'`` is positive semi-definite, with at most `left` on its
+        diagonal before centring.
+        """
+
     def can_lift(self) -> bool:
         """Whether :meth:`lift` is at hand."""
 
@@ -232,6 +239,10 @@ class PlainOperator:
 
     def rows_in_memory(self) -> FloatArray:
         raise NotImplementedError(f"{type(self).__name__} has no dense rows of features.")
+
+    def rows_near(self, left: float) -> FloatArray | None:
+        del left
+        return None
 
     def can_lift(self) -> bool:
         return False

@@ -41,6 +41,7 @@ from owasvm.solvers.interior.systems import (
     KernelSystem,
     Move,
     System,
+    TruncatedSystem,
     Weights,
 )
 
@@ -56,6 +57,7 @@ __all__ = [
     "Staircase",
     "Start",
     "System",
+    "TruncatedSystem",
     "choose_groups",
     "minimise",
 ]
@@ -77,6 +79,8 @@ _BOLD = 0.99
 _MOST_SHORT_STEPS = 3
 _SHORT_STEP = 0.03
 _FURTHER = 10.0
+# A start that ends this close, in multiples of the accuracy, is as good as there.
+_NEARLY = 2.0
 # Shares of the cap and of the levels at the start.
 _FIRST_SHARE = 0.9
 
@@ -91,6 +95,8 @@ class Point:
         A point of the dual set, balanced up to rounding.
     w : ndarray
         In the coordinates of the system: near the one of `dual`, and fits the slacks better.
+    coef : ndarray of shape (n_samples,)
+        Balanced coefficients of w, near `dual`.
     intercept : float
         Of the centred samples.
     slack : ndarray of shape (n_samples,)
@@ -103,6 +109,7 @@ class Point:
 
     dual: FloatArray
     w: FloatArray
+    coef: FloatArray
     intercept: float
     slack: FloatArray
     gap: float
@@ -111,21 +118,21 @@ class Point:
 
 @dataclass
 class Start:
-    """A point to begin at, with slacks that belong to the `w` of the system.
+    """A point to begin at.
 
     Parameters
     ----------
-    slack : ndarray of shape (n_samples,)
-        At w and the intercept.
-    intercept : float
-        Of the centred samples.
+    w, coef, intercept, slack
+        As in :class:`Point`.
     gap : float
         Between the levelled problem and its dual, to begin with: a multiple of what the point is
         off by.
     """
 
-    slack: FloatArray
+    w: FloatArray
+    coef: FloatArray
     intercept: float
+    slack: FloatArray
     gap: float
 
 
@@ -217,19 +224,21 @@ def minimise(
 ) -> Point:
     """Minimise the levelled problem until its relative gap is below `accuracy`.
 
-    `place` is the device to keep the pairs on. Without a `start`, w of the system is 0; a start
+    `place` is the device to keep the pairs on. Without a `start` the method begins at w = 0; one
     that leads nowhere is tried again further from the boundary, and given up then.
     """
     mass = np.ones(y.size) if mass is None else mass
     starts: list[Start | None] = [None]
     if start is not None:
         starts = [start, replace(start, gap=_FURTHER * start.gap), None]
-    w = system.w
     for begin in starts:
-        system.go_to(w if begin is not None else np.zeros_like(w))
+        if begin is None:
+            system.reset()
+        else:
+            system.go_to(begin.w, begin.coef)
         state = _State(stairs, mass, place, begin)
         point = _descend(system, state, accuracy, clock, may_give_up=begin is not None)
-        if point.gap <= accuracy or clock.expired:
+        if point.gap <= _NEARLY * accuracy or clock.expired:
             break
     return point
 
@@ -238,14 +247,14 @@ def _descend(
     system: System, state: _State, accuracy: float, clock: Clock, *, may_give_up: bool
 ) -> Point:
     """Iterate until the accuracy is reached, numbers break down, or short steps lead nowhere."""
-    best = Point(state.dual.copy(), system.w.copy(), 0.0, state.slack.copy(), np.inf, 0)
+    best = Point(state.dual.copy(), system.w.copy(), system.coef.copy(), 0.0, state.slack.copy(), np.inf, 0)
     n_short = 0
     with np.errstate(all="ignore"):
         for n_iter in range(_MAX_ITERATIONS):
             gap, weight, by_sample, by_level = state.pairs.weigh()
             gap += float(state.level @ state.bound)
             weights = Weights(weight, by_sample, by_level + state.bound / state.level)
-            distance = system.begin(state.dual)
+            distance = system.begin(state.dual, gap)
             value = float(state.dual.sum()) - 0.5 * distance
             error = (gap + state.beyond + distance) / max(1.0, abs(value))
             if not np.isfinite(error):
@@ -254,6 +263,7 @@ def _descend(
                 best = Point(
                     state.dual.copy(),
                     system.w.copy(),
+                    system.coef.copy(),
                     state.intercept,
                     state.slack.copy(),
                     error,
@@ -274,28 +284,29 @@ def _iterate(state: _State, system: System, barrier: float) -> float:
     pairs = state.pairs
     lacking = state.limit - state.used - state.bound
     wanted_bound = -state.level * state.bound
-    pairs.aim(0.0, corrects=False)
-    direction, bound_step, longest = _solve(state, system, wanted_bound, lacking)
-    reached = pairs.gap_after(longest) + float(
-        (state.level + longest * direction.level) @ (state.bound + longest * bound_step)
-    )
-    centring = (reached / (barrier * state.n_products)) ** 3
+    sums = pairs.aim(0.0, corrects=False)
+    direction, bound_step, longest, second = _solve(state, system, sums, wanted_bound, lacking)
+    gap = barrier * state.n_products
+    second += float(direction.level @ bound_step)
+    centring = (1.0 - longest + longest**2 * second / gap) ** 3
     centring = min(max(centring, 1e-6), _MOST_CENTRING)
     target = centring * barrier
     wanted_bound = target - state.level * state.bound - direction.level * bound_step
-    pairs.aim(target, corrects=True)
-    direction, bound_step, longest = _solve(state, system, wanted_bound, lacking)
+    sums = pairs.aim(target, corrects=True)
+    direction, bound_step, longest, _ = _solve(state, system, sums, wanted_bound, lacking)
     for _ in range(_MAX_CORRECTIONS):
         if longest >= _LONG_STEP:
             break
         further = min(1.0, longest + 0.3)
-        pairs.aim_centre(target, further)
+        sums = pairs.aim_centre(target, further)
         product = (state.level + further * direction.level) * (state.bound + further * bound_step)
         corrected = wanted_bound + np.maximum(
             np.clip(product, 0.1 * target, 10.0 * target) - product, -10.0 * target
         )
         pairs.exchange()
-        attempt, attempt_bound, attempt_longest = _solve(state, system, corrected, lacking)
+        attempt, attempt_bound, attempt_longest, _ = _solve(
+            state, system, sums, corrected, lacking
+        )
         if not attempt_longest > longest:
             pairs.exchange()
             break
@@ -311,20 +322,27 @@ def _iterate(state: _State, system: System, barrier: float) -> float:
     state.bound += step * bound_step
     state.slack += step * direction.slack
     state.intercept += step * direction.intercept
-    system.advance(step, direction)
     state.beyond *= 1.0 - step
     state.dual, state.used = pairs.move(step)
+    system.advance(step, direction, state.dual)
     return step
 
 
 def _solve(
-    state: _State, system: System, wanted_bound: FloatArray, lacking: FloatArray
-) -> tuple[Move, FloatArray, float]:
-    """The direction for the wanted changes, the step of the bounds, and the longest step."""
-    by_sample, by_level = state.pairs.gather()
+    state: _State,
+    system: System,
+    sums: tuple[FloatArray, FloatArray],
+    wanted_bound: FloatArray,
+    lacking: FloatArray,
+) -> tuple[Move, FloatArray, float, float]:
+    """The direction for the wanted changes, with the step of the bounds.
+
+    Also the longest step, and the second order of the pairs' gap in it.
+    """
+    by_sample, by_level = sums
     by_level = by_level + wanted_bound / state.level - lacking
     found = system.solve(by_sample, by_level)
-    blocking = state.pairs.expand(found.slack, found.level)
+    blocking, second = state.pairs.expand(found.slack, found.level)
     bound_step = (wanted_bound - state.bound * found.level) / state.level
     blocking = max(
         blocking,
@@ -332,4 +350,4 @@ def _solve(
         float(np.max(-bound_step / state.bound)),
         1.0,
     )
-    return found, bound_step, 1.0 / blocking
+    return found, bound_step, 1.0 / blocking, second

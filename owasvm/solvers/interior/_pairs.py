@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+# Indices that cannot be negative: with others no loop is vectorised, as each may count from the end.
+IndexArray = NDArray[np.uint64]
 
 # Sums and maxima in any order; numbers that are not finite show in the steps of the slacks.
 _LOOSE = {"reassoc", "contract", "nnan", "nsz"}
@@ -29,7 +30,7 @@ def centre(
     level: FloatArray,
     jump: FloatArray,
     mass: FloatArray,
-    spans: IntArray,
+    spans: IndexArray,
     share: FloatArray,
     below: FloatArray,
     above: FloatArray,
@@ -65,7 +66,7 @@ def weigh(
     above: FloatArray,
     jump: FloatArray,
     mass: FloatArray,
-    spans: IntArray,
+    spans: IndexArray,
     inverses: FloatArray,
     weight: FloatArray,
     by_sample: FloatArray,
@@ -73,7 +74,7 @@ def weigh(
 ) -> float:
     """Overwrites `weight`, how shares follow ``u_i - t_g``, and its sums; the gap of the pairs.
 
-    Also `inverses`: those of share, of what is left of the cap, of `below` and `above`.
+    Also `inverses`: those of share and of what is left of the cap.
     """
     by_level[:] = 0.0
     gap = 0.0
@@ -84,8 +85,6 @@ def weigh(
             gap += below[i, g] * share[i, g] + above[i, g] * rest
             inverses[0, i, g] = 1.0 / share[i, g]
             inverses[1, i, g] = 1.0 / rest
-            inverses[2, i, g] = 1.0 / below[i, g]
-            inverses[3, i, g] = 1.0 / above[i, g]
             value = 1.0 / (above[i, g] * inverses[1, i, g] + below[i, g] * inverses[0, i, g])
             weight[i, g] = value
             total += value
@@ -97,25 +96,44 @@ def weigh(
 @njit(cache=True, fastmath=_LOOSE)
 def aim(
     target: float,
+    corrects: bool,
     share: FloatArray,
     below: FloatArray,
     above: FloatArray,
     jump: FloatArray,
     mass: FloatArray,
-    spans: IntArray,
+    spans: IndexArray,
     share_step: FloatArray,
     below_step: FloatArray,
     above_step: FloatArray,
     wanted_below: FloatArray,
     wanted_above: FloatArray,
+    inverses: FloatArray,
+    weight: FloatArray,
+    offset: FloatArray,
+    by_sample: FloatArray,
+    by_level: FloatArray,
 ) -> None:
-    """Overwrites the wanted changes of both products: to `target`, seconds orders taken off."""
+    """Overwrites the wanted changes of both products: to `target`, second orders taken off.
+
+    Also `offset`, what shares change by with u and t still, and its sums.
+    """
+    by_level[:] = 0.0
     for i in range(share.shape[0]):
+        total = 0.0
         for g in range(spans[i, 0], spans[i, 1]):
-            rest = jump[g] * mass[i] - share[i, g]
-            change = share_step[i, g]
-            wanted_below[i, g] = target - below[i, g] * share[i, g] - below_step[i, g] * change
-            wanted_above[i, g] = target - above[i, g] * rest + above_step[i, g] * change
+            first = target - below[i, g] * share[i, g]
+            second = target - above[i, g] * (jump[g] * mass[i] - share[i, g])
+            if corrects:
+                first -= below_step[i, g] * share_step[i, g]
+                second += above_step[i, g] * share_step[i, g]
+            wanted_below[i, g] = first
+            wanted_above[i, g] = second
+            value = weight[i, g] * (first * inverses[0, i, g] - second * inverses[1, i, g])
+            offset[i, g] = value
+            total += value
+            by_level[g] += value
+        by_sample[i] = total
 
 
 @njit(cache=True, fastmath=_LOOSE)
@@ -127,31 +145,10 @@ def aim_centre(
     above: FloatArray,
     jump: FloatArray,
     mass: FloatArray,
-    spans: IntArray,
+    spans: IndexArray,
     share_step: FloatArray,
     below_step: FloatArray,
     above_step: FloatArray,
-    wanted_below: FloatArray,
-    wanted_above: FloatArray,
-) -> None:
-    """Adds to the wanted changes what brings stray products after a step near the target."""
-    for i in range(share.shape[0]):
-        for g in range(spans[i, 0], spans[i, 1]):
-            rest = jump[g] * mass[i] - share[i, g]
-            change = step * share_step[i, g]
-            first = (below[i, g] + step * below_step[i, g]) * (share[i, g] + change)
-            second = (above[i, g] + step * above_step[i, g]) * (rest - change)
-            wanted_below[i, g] += max(
-                min(max(first, 0.1 * target), 10.0 * target) - first, -10.0 * target
-            )
-            wanted_above[i, g] += max(
-                min(max(second, 0.1 * target), 10.0 * target) - second, -10.0 * target
-            )
-
-
-@njit(cache=True, fastmath=_LOOSE)
-def gather(
-    spans: IntArray,
     wanted_below: FloatArray,
     wanted_above: FloatArray,
     inverses: FloatArray,
@@ -160,11 +157,24 @@ def gather(
     by_sample: FloatArray,
     by_level: FloatArray,
 ) -> None:
-    """Overwrites `offset`, what shares change by with u and t still, and its weighted sums."""
+    """Adds to the wanted changes what brings stray products after a step near the target.
+
+    Overwrites `offset` and its sums.
+    """
     by_level[:] = 0.0
-    for i in range(weight.shape[0]):
+    for i in range(share.shape[0]):
         total = 0.0
         for g in range(spans[i, 0], spans[i, 1]):
+            change = step * share_step[i, g]
+            rest = jump[g] * mass[i] - share[i, g] - change
+            first = (below[i, g] + step * below_step[i, g]) * (share[i, g] + change)
+            second = (above[i, g] + step * above_step[i, g]) * rest
+            wanted_below[i, g] += max(
+                min(max(first, 0.1 * target), 10.0 * target) - first, -10.0 * target
+            )
+            wanted_above[i, g] += max(
+                min(max(second, 0.1 * target), 10.0 * target) - second, -10.0 * target
+            )
             value = weight[i, g] * (
                 wanted_below[i, g] * inverses[0, i, g] - wanted_above[i, g] * inverses[1, i, g]
             )
@@ -176,7 +186,7 @@ def gather(
 
 @njit(cache=True, fastmath=_LOOSE)
 def expand(
-    spans: IntArray,
+    spans: IndexArray,
     slack_step: FloatArray,
     level_step: FloatArray,
     wanted_below: FloatArray,
@@ -189,9 +199,14 @@ def expand(
     share_step: FloatArray,
     below_step: FloatArray,
     above_step: FloatArray,
-) -> float:
-    """Overwrites the steps of the pairs; returns 1 over the longest step they allow."""
-    blocking = 0.0
+    blocking: FloatArray,
+) -> tuple[float, float]:
+    """Overwrites the steps of the pairs, and `blocking`, 1 over the longest step of each level.
+
+    Returns 1 over the longest step of all, and the second order of both products in a step.
+    """
+    blocking[:] = 0.0
+    second_order = 0.0
     for i in range(weight.shape[0]):
         for g in range(spans[i, 0], spans[i, 1]):
             change = weight[i, g] * (slack_step[i] - level_step[g]) + offset[i, g]
@@ -200,41 +215,18 @@ def expand(
             share_step[i, g] = change
             below_step[i, g] = first
             above_step[i, g] = second
-            blocking = max(blocking, -change * inverses[0, i, g])
-            blocking = max(blocking, change * inverses[1, i, g])
-            blocking = max(blocking, -first * inverses[2, i, g])
-            blocking = max(blocking, -second * inverses[3, i, g])
-    return blocking
-
-
-@njit(cache=True, fastmath=_LOOSE)
-def gap_after(
-    step: float,
-    share: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    jump: FloatArray,
-    mass: FloatArray,
-    spans: IntArray,
-    share_step: FloatArray,
-    below_step: FloatArray,
-    above_step: FloatArray,
-) -> float:
-    """The gap of the pairs after a step."""
-    gap = 0.0
-    for i in range(share.shape[0]):
-        for g in range(spans[i, 0], spans[i, 1]):
-            rest = jump[g] * mass[i] - share[i, g]
-            change = step * share_step[i, g]
-            gap += (below[i, g] + step * below_step[i, g]) * (share[i, g] + change)
-            gap += (above[i, g] + step * above_step[i, g]) * (rest - change)
-    return gap
+            second_order += change * (first - second)
+            # One maximum per level: a single one would be a chain of waits.
+            shares = max(-change * inverses[0, i, g], change * inverses[1, i, g])
+            distances = max(-first / below[i, g], -second / above[i, g])
+            blocking[g] = max(blocking[g], max(shares, distances))
+    return blocking.max(), second_order
 
 
 @njit(cache=True, fastmath=_LOOSE)
 def move(
     step: float,
-    spans: IntArray,
+    spans: IndexArray,
     share: FloatArray,
     below: FloatArray,
     above: FloatArray,

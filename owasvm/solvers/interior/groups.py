@@ -22,6 +22,7 @@ from owasvm.grouping import parts_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+IndexArray = NDArray[np.uint64]
 
 __all__ = ["Staircase", "choose_groups"]
 
@@ -56,12 +57,12 @@ class Staircase:
     reach: FloatArray
     loss: float
     height: FloatArray
-    spans: IntArray
+    spans: IndexArray
 
 
 def choose_groups(costs: Costs, slack: FloatArray, allowed: float, most: int) -> Staircase:
     """As few groups as lose no more than `allowed` at the slacks, but not very few, nor `most`."""
-    spans = np.empty((slack.size, 2), dtype=np.int64)
+    spans = np.empty((slack.size, 2), dtype=np.uint64)
     jumps, reaches, heights, lost, n_levels = [], [], [], 0.0, 0
     for ranked, part in parts_of(costs):
         share = ranked.size / slack.size

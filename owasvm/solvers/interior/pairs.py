@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from owasvm.samples.device import Place
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+IndexArray = NDArray[np.uint64]
 # Arrays of torch and of others on a device.
 Array = Any
 
@@ -39,7 +39,7 @@ class PairStart(NamedTuple):
     above: FloatArray
     jump: FloatArray
     mass: FloatArray
-    spans: IntArray
+    spans: IndexArray
 
 
 class Pairs(Protocol):
@@ -48,23 +48,23 @@ class Pairs(Protocol):
     def weigh(self) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """The gap; how shares follow ``u_i - t_g``, and its sums by sample and by level."""
 
-    def aim(self, target: float, *, corrects: bool) -> None:
-        """Want both products at `target`; `corrects` takes the direction's second order off."""
+    def aim(self, target: float, *, corrects: bool) -> tuple[FloatArray, FloatArray]:
+        """Want both products at `target`; `corrects` takes the direction's second order off.
 
-    def aim_centre(self, target: float, step: float) -> None:
-        """Want also what brings stray products after a step near the target."""
+        Returns what shares change by with u and t still: sums by sample and by level.
+        """
 
-    def gather(self) -> tuple[FloatArray, FloatArray]:
-        """What shares change by with u and t still: sums by sample and by level."""
+    def aim_centre(self, target: float, step: float) -> tuple[FloatArray, FloatArray]:
+        """Want also what brings stray products after a step near the target; such sums again."""
 
-    def expand(self, slack_step: FloatArray, level_step: FloatArray) -> float:
-        """Set the direction; 1 over the longest step it allows."""
+    def expand(self, slack_step: FloatArray, level_step: FloatArray) -> tuple[float, float]:
+        """Set the direction; 1 over the longest step it allows, and the second order of the gap.
+
+        After a step of length s along the predictor the gap is ``(1 - s) gap + s^2 second``.
+        """
 
     def exchange(self) -> None:
         """Put the direction aside, and take the one that was."""
-
-    def gap_after(self, step: float) -> float:
-        """The gap after a step along the direction."""
 
     def move(self, step: float) -> tuple[FloatArray, FloatArray]:
         """Take the step; sums of the shares by sample and by level."""
@@ -82,9 +82,10 @@ class CompiledPairs:
     def __init__(self, start: PairStart) -> None:
         self._values = start
         self._spans = start.spans
+        self._blocking = np.empty(start.jump.size)
         shape = start.share.shape
-        self._weight, self._offset = np.zeros(shape), np.empty(shape)
-        self._inverses = np.empty((4, *shape))
+        # Inverses, weights and offsets.
+        self._how = (np.empty((2, *shape)), np.zeros(shape), np.empty(shape))
         self._wanted = (np.empty(shape), np.empty(shape))
         self._steps = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
         self._aside = (np.empty(shape), np.empty(shape), np.empty(shape))
@@ -94,43 +95,39 @@ class CompiledPairs:
 
     def weigh(self) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         by_sample, by_level = self._sums()
-        gap = _pairs.weigh(*self._values, self._inverses, self._weight, by_sample, by_level)
-        return gap, self._weight, by_sample, by_level
+        inverses, weight, _ = self._how
+        gap = _pairs.weigh(*self._values, inverses, weight, by_sample, by_level)
+        return gap, weight, by_sample, by_level
 
-    def aim(self, target: float, *, corrects: bool) -> None:
-        if not corrects:
-            for steps in self._steps:
-                steps[:] = 0.0
-        _pairs.aim(target, *self._values, *self._steps, *self._wanted)
-
-    def aim_centre(self, target: float, step: float) -> None:
-        _pairs.aim_centre(target, step, *self._values, *self._steps, *self._wanted)
-
-    def gather(self) -> tuple[FloatArray, FloatArray]:
+    def aim(self, target: float, *, corrects: bool) -> tuple[FloatArray, FloatArray]:
         sums = self._sums()
-        weights = (self._inverses, self._weight, self._offset)
-        _pairs.gather(self._spans, *self._wanted, *weights, *sums)
+        _pairs.aim(target, corrects, *self._values, *self._steps, *self._wanted, *self._how, *sums)
         return sums
 
-    def expand(self, slack_step: FloatArray, level_step: FloatArray) -> float:
-        return _pairs.expand(
-            self._spans,
-            slack_step,
-            level_step,
-            *self._wanted,
-            self._values.below,
-            self._values.above,
-            self._inverses,
-            self._weight,
-            self._offset,
-            *self._steps,
+    def aim_centre(self, target: float, step: float) -> tuple[FloatArray, FloatArray]:
+        sums = self._sums()
+        _pairs.aim_centre(
+            target, step, *self._values, *self._steps, *self._wanted, *self._how, *sums
         )
+        return sums
+
+    def expand(self, slack_step: FloatArray, level_step: FloatArray) -> tuple[float, float]:
+        below, above = self._values.below, self._values.above
+        steps = slack_step, level_step
+        found: tuple[float, float] = _pairs.expand(
+            self._spans,
+            *steps,
+            *self._wanted,
+            below,
+            above,
+            *self._how,
+            *self._steps,
+            self._blocking,
+        )
+        return found
 
     def exchange(self) -> None:
         self._steps, self._aside = self._aside, self._steps
-
-    def gap_after(self, step: float) -> float:
-        return _pairs.gap_after(step, *self._values, *self._steps)
 
     def move(self, step: float) -> tuple[FloatArray, FloatArray]:
         sums = self._sums()
@@ -174,13 +171,14 @@ class ArrayPairs:
         by_sample, by_level = self._sums(self._weight)
         return gap, self._place.fetch(self._weight), by_sample, by_level
 
-    def aim(self, target: float, *, corrects: bool) -> None:
+    def aim(self, target: float, *, corrects: bool) -> tuple[FloatArray, FloatArray]:
         first, second = target - self._gaps[0], target - self._gaps[1]
         if corrects:
             share_step, below_step, above_step = self._steps
             first = first - below_step * share_step
             second = second + above_step * share_step
         self._wanted = (first, second)
+        return self._gather()
 
     def _products(self, step: float) -> tuple[Array, Array]:
         share_step, below_step, above_step = self._steps
@@ -188,20 +186,21 @@ class ArrayPairs:
         first = (self._below + step * below_step) * (self._share + change)
         return first, (self._above + step * above_step) * (self._rest - change)
 
-    def aim_centre(self, target: float, step: float) -> None:
+    def aim_centre(self, target: float, step: float) -> tuple[FloatArray, FloatArray]:
         xp = self._place.xp
         lacking = []
         for product in self._products(step):
             near = xp.clip(product, 0.1 * target, 10.0 * target)
             lacking.append(xp.clip(near - product, min=-10.0 * target))
         self._wanted = (self._wanted[0] + lacking[0], self._wanted[1] + lacking[1])
+        return self._gather()
 
-    def gather(self) -> tuple[FloatArray, FloatArray]:
+    def _gather(self) -> tuple[FloatArray, FloatArray]:
         below, above = self._wanted
         self._offset = self._weight * (below / self._share - above / self._rest)
         return self._sums(self._offset)
 
-    def expand(self, slack_step: FloatArray, level_step: FloatArray) -> float:
+    def expand(self, slack_step: FloatArray, level_step: FloatArray) -> tuple[float, float]:
         place, xp = self._place, self._place.xp
         apart = place.send(slack_step)[:, None] - place.send(level_step)[None, :]
         change = self._weight * apart + self._offset
@@ -214,14 +213,11 @@ class ArrayPairs:
             -first / self._below,
             -second / self._above,
         )
-        return max(0.0, *(float(xp.max(quotient)) for quotient in quotients))
+        blocking = max(0.0, *(float(xp.max(quotient)) for quotient in quotients))
+        return blocking, float(xp.sum(change * (first - second)))
 
     def exchange(self) -> None:
         self._steps, self._aside = self._aside, self._steps
-
-    def gap_after(self, step: float) -> float:
-        first, second = self._products(step)
-        return float(self._place.xp.sum(first + second))
 
     def move(self, step: float) -> tuple[FloatArray, FloatArray]:
         share_step, below_step, above_step = self._steps

@@ -36,6 +36,9 @@ _MAX_PAIRS = 3_000_000
 _LEVEL_SHARE = 0.5
 _ITERATION_SHARE = 0.4
 _MAX_ROUNDS = 2
+# What a factor leaves out of a kernel costs about 1/2 sum_i a_i^2 left, this share of the tolerance,
+# in the bound, and up to twenty times as much in the classifier.
+_LEFT_SHARE = 0.1
 # Levels that turn out to be too coarse are chosen anew for this share of the loss.
 _FINER = 0.3
 # Where more levels than these would be needed Newton steps finish what few levels have begun.
@@ -90,12 +93,12 @@ class Rescue:
         n_samples = problem.n_samples
         self._limit = np.inf
         self._width = operator.n_columns
+        self._is_kernel = problem.features is None
         if problem.loss != "hinge" or n_samples * _FIRST_LEVELS > _MAX_PAIRS:
             return
         if self._width is not None and self._width <= n_samples:
             width = self._width + 2.0 * _FIRST_LEVELS
-            is_factor = problem.features is None
-            expected = _EXPECTED_WITH_FACTOR if is_factor else _EXPECTED_ITERATIONS
+            expected = _EXPECTED_WITH_FACTOR if self._is_kernel else _EXPECTED_ITERATIONS
             self._limit = expected * (_PER_ITERATION + n_samples * width**2)
         elif operator.can_lift():
             self._limit = _EXPECTED_ITERATIONS * (_PER_ITERATION + n_samples**3 / 3.0)
@@ -139,7 +142,7 @@ class Rescue:
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         """Points of the dual set, of finer and finer levels; they count as no Newton steps."""
         task = self._task
-        system = self._make_system()
+        system = self._make_system(iterate)
         slack, objective, share = iterate.slack, iterate.objective, _LEVEL_SHARE
         accuracy = max(_ITERATION_SHARE * self._tol, 1e-12)
         self.is_at_work = True
@@ -152,14 +155,14 @@ class Rescue:
             if not np.isfinite(point.gap):
                 return
             slack, objective = point.slack, self._guess_objective(point)
-            start = self._start_from(system, point, _FIRST_ACCURACY)
+            start = self._start_from(point, _FIRST_ACCURACY)
             stairs, allowed = self._choose_levels(slack, objective, share)
         for _ in range(_MAX_ROUNDS):
             point = self._minimise(system, stairs, accuracy, clock, start)
             if not np.isfinite(point.gap):
                 return
-            w = task.operator.vector(task.target(system.coefficients(point.w, point.dual)))
-            slack = point.slack
+            w = task.operator.vector(task.target(point.coef))
+            slack = 1.0 - task.y * (w.scores + point.intercept)
             objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
             yield Iterate(
                 w=w,
@@ -176,27 +179,33 @@ class Rescue:
                 return
             share *= _FINER
             stairs, allowed = self._choose_levels(slack, objective, share)
-            start = self._start_from(system, point, _LATER_ACCURACY)
+            start = self._start_from(point, _LATER_ACCURACY)
 
-    def _make_system(self) -> interior.System:
+    def _make_system(self, iterate: Iterate) -> interior.System:
         task = self._task
-        if self._width is None:
-            return interior.KernelSystem(task.operator, task.y)
-        rows = task.operator.rows_in_memory()
+        if self._width is not None:
+            rows = task.operator.rows_in_memory()
+        else:
+            allowed = _LEFT_SHARE * self._tol * max(1.0, abs(iterate.objective))
+            squares = float(iterate.dual @ iterate.dual)
+            near = task.operator.rows_near(allowed / max(squares, 1e-300))
+            if near is None:
+                return interior.KernelSystem(task.operator, task.y)
+            rows = near
         rows *= task.y[:, np.newaxis]
+        if self._is_kernel:
+            return interior.TruncatedSystem(rows, task.y)
         return interior.FeatureSystem(rows, task.y)
 
     def _guess_objective(self, point: interior.Point) -> float:
         """At an optimum the sum of the dual point exceeds it by as much as the loss lacks."""
         return 0.5 * (float(point.dual.sum()) + self._task.loss.value(point.slack))
 
-    def _start_from(
-        self, system: interior.System, point: interior.Point, accuracy: float
-    ) -> interior.Start:
+    def _start_from(self, point: interior.Point, accuracy: float) -> interior.Start:
         """A start next to a point of about that accuracy."""
-        system.go_to(point.w)
         scale = max(1.0, abs(self._guess_objective(point)))
-        return interior.Start(point.slack, point.intercept, _BEGIN * accuracy * scale)
+        gap = _BEGIN * accuracy * scale
+        return interior.Start(point.w, point.coef, point.intercept, point.slack, gap)
 
     def _minimise(
         self,
