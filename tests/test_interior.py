@@ -18,7 +18,7 @@ from owasvm.losses import RankedHinge
 from owasvm.problem import OWAProblem
 from owasvm.samples import GramSamples
 from owasvm.samples.device import Place
-from owasvm.samples.low_rank import factorise
+from owasvm.samples.low_rank import factorise, truncate
 from owasvm.solution import Status
 from owasvm.solvers import interior, newton
 from owasvm.solvers.clock import Clock
@@ -27,10 +27,13 @@ from owasvm.solvers.interior import (
     FeatureSystem,
     KernelSystem,
     Start,
+    TruncatedSystem,
     choose_groups,
     minimise,
 )
+from owasvm.solvers.interior.pairs import CompiledPairs, PairStart
 from owasvm.solvers.newton import project_balanced
+from owasvm.solvers.newton import rescue as rescue_module
 from owasvm.solvers.newton.effort import Effort
 from owasvm.solvers.newton.rescue import Rescue
 from owasvm.solvers.newton.tuning import Tuning
@@ -192,6 +195,120 @@ def test_pairs_on_a_device_step_as_compiled_ones_do(like, weighted):
     np.testing.assert_allclose(found[1].slack, found[0].slack, atol=1e-8)
 
 
+def test_the_gap_after_a_step_follows_from_its_second_order():
+    rng = np.random.default_rng(12)
+    n, n_levels = 30, 7
+    mass, jump = rng.uniform(0.5, 2.0, n), rng.uniform(0.1, 1.0, n_levels)
+    share = np.outer(mass, jump) * rng.uniform(0.1, 0.9, (n, n_levels))
+    distances = rng.uniform(0.1, 1.0, (2, n, n_levels))
+    spans = np.tile(np.array([0, n_levels], dtype=np.uint64), (n, 1))
+    pairs = CompiledPairs(PairStart(share, *distances, jump, mass, spans))
+    gap = pairs.weigh()[0]
+    pairs.aim(0.0, corrects=False)
+    blocking, second = pairs.expand(rng.normal(size=n), rng.normal(size=n_levels))
+    step = 0.9 / blocking
+    pairs.move(step)
+    assert np.all(share > 0.0)
+    assert np.all(distances > 0.0)
+    assert pairs.weigh()[0] == pytest.approx((1.0 - step) * gap + step**2 * second)
+
+
+# -- few columns of a kernel -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", [1e-2, 1e-5, 1e-9])
+def test_a_truncated_factor_leaves_a_definite_matrix_of_small_diagonal(left):
+    X, _ = _draw(13, n_samples=120, n_features=2)
+    gram = _gram(X, 0.2)
+    rows = truncate(gram, left)
+    for width in (rows.shape[1] // 2, rows.shape[1]):
+        rest = gram - rows[:, :width] @ rows[:, :width].T
+        assert np.linalg.eigvalsh(rest)[0] >= -1e-13
+    assert rest.diagonal().max() <= left
+    np.testing.assert_array_equal(gram, _gram(X, 0.2))
+
+
+@pytest.mark.parametrize(
+    ("gram", "rank"),
+    [
+        (np.zeros((8, 8)), 0),
+        (np.ones((8, 8)), 1),
+        (np.kron(np.eye(4), np.ones((2, 2))), 4),
+        (np.full((8, 8), np.nan), 0),
+    ],
+    ids=["zero", "constant", "copies", "nan"],
+)
+def test_truncated_factors_of_degenerate_kernels(gram, rank):
+    rows = truncate(gram, 1e-9)
+    assert rows.shape == (8, rank)
+    if rank > 0:
+        np.testing.assert_allclose(rows @ rows.T, gram, atol=1e-12)
+
+
+def test_rows_near_a_kernel_are_centred_and_narrow_kernels_have_none():
+    X, _ = _draw(14, n_samples=200, n_features=2)
+    operator = GramSamples(_gram(X, 0.3), definite=True).operator()
+    assert operator.is_gram
+    rows = operator.rows_near(1e-6)
+    assert rows is not None
+    np.testing.assert_allclose(rows.mean(axis=0), 0.0, atol=1e-12)
+    coef = np.random.default_rng(14).normal(size=200)
+    coef -= coef.mean()
+    np.testing.assert_allclose(rows @ (coef @ rows), operator.vector(coef).scores, atol=1e-3)
+    narrow = GramSamples(_gram(X, 1e6), definite=True).operator()
+    assert narrow.rows_near(1e-6) is None
+
+
+@pytest.mark.parametrize("family", [("basic", 0.2), ("superquantile", 0.3)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_few_columns_lead_to_a_dual_point_as_good_as_that_of_the_kernel(family, weighted, C):
+    X, y = _draw(15, n_samples=200, n_features=2)
+    mass = np.random.default_rng(15).uniform(0.5, 2.0, y.size) if weighted else None
+    costs = RankCosts(y.size, *family, C=C, sample_weight=mass)
+    problem = OWAProblem(y, costs, gram=_gram(X, 1.0))
+    operator = problem.samples.operator()
+    stairs = choose_groups(costs, np.linspace(2.0, -1.0, y.size), np.inf, y.size)
+    clock = Clock.start(Settings())
+    whole = minimise(
+        KernelSystem(GramSamples(_gram(X, 1.0)).operator(), y), y, mass, stairs, 1e-7, clock
+    )
+    left = 1e-8 * whole.dual.sum() / (whole.dual @ whole.dual)
+    rows = truncate(_gram(X, 1.0), left)
+    rows -= rows.mean(axis=0)
+    system = TruncatedSystem(rows * y[:, np.newaxis], y)
+    point = minimise(system, y, mass, stairs, 1e-7, clock)
+    assert point.gap <= 1e-7
+    assert point.w.size <= rows.shape[1]
+    assert problem.ranked_loss().excess(np.maximum(point.dual, 0.0)) <= 1 + 1e-9
+    for coef in (point.dual, point.coef):
+        assert abs(y @ coef) <= 1e-6 * point.dual.sum()
+    values = [
+        found.dual.sum() - 0.5 * (y * found.dual) @ operator.vector(y * found.dual).scores
+        for found in (whole, point)
+    ]
+    assert values[1] == pytest.approx(values[0], rel=1e-6)
+    np.testing.assert_allclose(
+        1.0 - y * (operator.vector(y * point.coef).scores + point.intercept),
+        point.slack,
+        atol=1e-2,
+    )
+
+
+def test_columns_join_as_the_gap_falls():
+    X, y = _draw(16, n_samples=200, n_features=2)
+    costs = RankCosts(y.size, "basic", 0.2, C=1.0)
+    rows = truncate(_gram(X, 1.0), 1e-10)
+    rows -= rows.mean(axis=0)
+    stairs = choose_groups(costs, np.linspace(2.0, -1.0, y.size), np.inf, y.size)
+    widths = []
+    for accuracy in (1e-1, 1e-3, 1e-6):
+        system = TruncatedSystem(rows * y[:, np.newaxis], y)
+        point = minimise(system, y, None, stairs, accuracy, Clock.start(Settings()))
+        widths.append(point.w.size)
+    assert widths[0] < widths[1] < widths[2] <= rows.shape[1]
+
+
 def test_numbers_that_break_down_leave_the_last_good_point():
     y = np.array([1.0, -1.0, 1.0, -1.0])
     operator = GramSamples(np.full((4, 4), np.nan), definite=True).operator()
@@ -217,6 +334,46 @@ def test_the_rescue_ends_where_newton_steps_do(C, weighted, linear):
     alone = newton.solve(problem, Settings(), NEVER)
     assert rescued.status is Status.OPTIMAL
     # Gaps are relative to objectives above 1, absolute below.
+    assert rescued.objective == pytest.approx(alone.objective, rel=2e-6, abs=2e-6)
+
+
+@pytest.mark.parametrize("share", [0.1, 1e8])
+def test_too_few_columns_are_made_good_by_the_whole_kernel(monkeypatch, share):
+    X, y = _draw(17, n_samples=300, n_features=3, overlap=3.0)
+    problem = OWAProblem(y, RankCosts(y.size, "basic", 0.2, C=1.0), gram=_gram(X, 0.03))
+    systems = []
+    minimise_ = interior.minimise
+
+    def watched(system, *args):
+        systems.append(type(system))
+        return minimise_(system, *args)
+
+    monkeypatch.setattr(interior, "minimise", watched)
+    monkeypatch.setattr(rescue_module, "_LEFT_SHARE", share)
+    late = Tuning(rescue_share=0.05, more_patience=1.0, polish_samples=0)
+    rescued = newton.solve(problem, Settings(), late)
+    alone = newton.solve(problem, Settings(), NEVER)
+    assert rescued.status is Status.OPTIMAL
+    assert rescued.objective == pytest.approx(alone.objective, rel=2e-6)
+    assert systems[0] is TruncatedSystem
+    assert (KernelSystem in systems) is (share > 1.0)
+
+
+@pytest.mark.parametrize("kind", ["zero", "constant", "copies", "one"])
+def test_the_rescue_solves_degenerate_kernels(kind):
+    X, y = _draw(18, n_samples=40)
+    if kind == "zero":
+        gram = np.zeros((40, 40))
+    elif kind == "constant":
+        gram = np.ones((40, 40))
+    elif kind == "one":
+        gram = np.outer(X[:, 0], X[:, 0])
+    else:
+        gram = _gram(np.repeat(X[::2], 2, axis=0), 30.0)
+    problem = OWAProblem(y, RankCosts(40, "basic", 0.2, C=2.0), gram=gram)
+    rescued = newton.solve(problem, Settings(), AT_ONCE)
+    alone = newton.solve(problem, Settings(), NEVER)
+    assert rescued.status is Status.OPTIMAL
     assert rescued.objective == pytest.approx(alone.objective, rel=2e-6, abs=2e-6)
 
 

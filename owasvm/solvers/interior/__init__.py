@@ -230,7 +230,7 @@ def minimise(
     mass = np.ones(y.size) if mass is None else mass
     starts: list[Start | None] = [None]
     if start is not None:
-        starts = [start, replace(start, gap=_FURTHER * start.gap), None]
+        starts = [replace(start, gap=_FURTHER**k * start.gap) for k in range(3)] + [None]
     for begin in starts:
         if begin is None:
             system.reset()
@@ -247,7 +247,9 @@ def _descend(
     system: System, state: _State, accuracy: float, clock: Clock, *, may_give_up: bool
 ) -> Point:
     """Iterate until the accuracy is reached, numbers break down, or short steps lead nowhere."""
-    best = Point(state.dual.copy(), system.w.copy(), system.coef.copy(), 0.0, state.slack.copy(), np.inf, 0)
+    best = Point(
+        state.dual.copy(), system.w.copy(), system.coef.copy(), 0.0, state.slack.copy(), np.inf, 0
+    )
     n_short = 0
     with np.errstate(all="ignore"):
         for n_iter in range(_MAX_ITERATIONS):

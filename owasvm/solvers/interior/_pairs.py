@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from owasvm._jit import njit
 
 FloatArray = NDArray[np.float64]
-# Indices that cannot be negative: with others no loop is vectorised, as each may count from the end.
+# Indices that cannot be negative: others may count from the end, and no loop over them is
+# vectorised, which takes twice the time.
 IndexArray = NDArray[np.uint64]
 
 # Sums and maxima in any order; numbers that are not finite show in the steps of the slacks.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,13 @@ _EXPECTED_ITERATIONS = 40
 # From a factor of kernel values it pays to hand over earlier. From rows it does not: fits of
 # 16,000 samples that take 0.2 s spent many seconds there.
 _EXPECTED_WITH_FACTOR = 20
+# Of kernel matrices a factor is looked for once Newton steps have done what one of this many
+# columns, as a share of the samples, would be worth.
+_HOPED_FOR = 0.4
+# Share of the work of all columns that is done on average, as most iterations use fewer.
+_GROWING = 0.5
+# A kernel of fewer columns than this share of the samples is one for this method.
+_FEW_COLUMNS = 0.35
 # Multiplications of a factorisation that take as long as an iteration of the other method does
 # however few samples there are.
 _PER_ITERATION = 2.5e7
@@ -36,8 +44,9 @@ _MAX_PAIRS = 3_000_000
 _LEVEL_SHARE = 0.5
 _ITERATION_SHARE = 0.4
 _MAX_ROUNDS = 2
-# What a factor leaves out of a kernel costs about 1/2 sum_i a_i^2 left, this share of the tolerance,
-# in the bound, and up to twenty times as much in the classifier.
+# Columns of a kernel leave so much of its diagonal that sum_i a_i^2 of them is this share of the
+# tolerance. A tenth to a half of that was lost in bounds, and up to twenty times as much in gaps:
+# with 0.3 two more of 19 slow fits took a second round.
 _LEFT_SHARE = 0.1
 # Levels that turn out to be too coarse are chosen anew for this share of the loss.
 _FINER = 0.3
@@ -94,6 +103,9 @@ class Rescue:
         self._limit = np.inf
         self._width = operator.n_columns
         self._is_kernel = problem.features is None
+        # Rows with nearly the kernel of the problem, once they were looked for.
+        self._near: FloatArray | None = None
+        self._may_be_near = False
         if problem.loss != "hinge" or n_samples * _FIRST_LEVELS > _MAX_PAIRS:
             return
         if self._width is not None and self._width <= n_samples:
@@ -101,7 +113,34 @@ class Rescue:
             expected = _EXPECTED_WITH_FACTOR if self._is_kernel else _EXPECTED_ITERATIONS
             self._limit = expected * (_PER_ITERATION + n_samples * width**2)
         elif operator.can_lift():
-            self._limit = _EXPECTED_ITERATIONS * (_PER_ITERATION + n_samples**3 / 3.0)
+            self._may_be_near = operator.place is None
+            share = _HOPED_FOR if self._may_be_near else 1.0
+            self._limit = self._work_of_kernel(share * n_samples)
+
+    def _work_of_kernel(self, width: float) -> float:
+        """What the other method is expected to take, with so many columns of a kernel matrix."""
+        n_samples = self._task.operator.n_samples
+        whole = n_samples**3 / 3.0
+        each = min(_GROWING * n_samples * (width + 2.0 * _FIRST_LEVELS) ** 2, whole)
+        return _EXPECTED_ITERATIONS * (_PER_ITERATION + each)
+
+    def _look_for_rows(self, iterate: Iterate) -> None:
+        """Find rows with nearly the kernel of the problem, and say what they cost; once."""
+        self._may_be_near = False
+        operator = self._task.operator
+        allowed = _LEFT_SHARE * self._tol * max(1.0, abs(iterate.objective))
+        squares = float(iterate.dual @ iterate.dual)
+        if squares > 0.0:
+            self._near = operator.rows_near(allowed / squares)
+        width = operator.n_samples if self._near is None else self._near.shape[1]
+        self._limit = self._work_of_kernel(width)
+
+    def has_few_columns(self, iterate: Iterate) -> bool:
+        """Whether the kernel matrix is one of few columns, up to what the gap would notice."""
+        if self._may_be_near:
+            self._look_for_rows(iterate)
+        n_samples = self._task.operator.n_samples
+        return self._near is not None and self._near.shape[1] <= _FEW_COLUMNS * n_samples
 
     def is_due(self, iterate: Iterate) -> bool:
         """Whether Newton steps have cost as much as the other way would."""
@@ -118,6 +157,10 @@ class Rescue:
         late = iterate.n_iter >= latest and np.isfinite(self._limit)
         if not late and (self._effort.spent <= patience * self._limit or self._effort.pays):
             return False
+        if self._may_be_near:
+            self._look_for_rows(iterate)
+            if not late and self._effort.spent <= patience * self._limit:
+                return False
         if late or not (nearly or self._is_coarse):
             stairs, allowed = self._choose_levels(iterate.slack, iterate.objective, _LEVEL_SHARE)
             on_device = self._task.operator.place is not None
@@ -142,7 +185,7 @@ class Rescue:
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         """Points of the dual set, of finer and finer levels; they count as no Newton steps."""
         task = self._task
-        system = self._make_system(iterate)
+        system = self._make_system()
         slack, objective, share = iterate.slack, iterate.objective, _LEVEL_SHARE
         accuracy = max(_ITERATION_SHARE * self._tol, 1e-12)
         self.is_at_work = True
@@ -162,7 +205,7 @@ class Rescue:
             if not np.isfinite(point.gap):
                 return
             w = task.operator.vector(task.target(point.coef))
-            slack = 1.0 - task.y * (w.scores + point.intercept)
+            slack = task.margin - task.y * (w.scores + point.intercept)
             objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
             yield Iterate(
                 w=w,
@@ -179,22 +222,28 @@ class Rescue:
                 return
             share *= _FINER
             stairs, allowed = self._choose_levels(slack, objective, share)
+            if isinstance(system, interior.TruncatedSystem):
+                # What was left out may be what the proof lacks.
+                system = self._make_whole_system()
+                point = replace(point, w=system.locate(point.coef), slack=slack)
             start = self._start_from(point, _LATER_ACCURACY)
 
-    def _make_system(self, iterate: Iterate) -> interior.System:
+    def _make_system(self) -> interior.System:
+        """With as few columns of a kernel as will do."""
         task = self._task
-        if self._width is not None:
-            rows = task.operator.rows_in_memory()
-        else:
-            allowed = _LEFT_SHARE * self._tol * max(1.0, abs(iterate.objective))
-            squares = float(iterate.dual @ iterate.dual)
-            near = task.operator.rows_near(allowed / max(squares, 1e-300))
-            if near is None:
-                return interior.KernelSystem(task.operator, task.y)
-            rows = near
+        rows = self._near if self._width is None else task.operator.rows_in_memory()
+        if rows is None or not self._is_kernel:
+            return self._make_whole_system()
+        self._near = None
         rows *= task.y[:, np.newaxis]
-        if self._is_kernel:
-            return interior.TruncatedSystem(rows, task.y)
+        return interior.TruncatedSystem(rows, task.y)
+
+    def _make_whole_system(self) -> interior.System:
+        task = self._task
+        if self._width is None:
+            return interior.KernelSystem(task.operator, task.y)
+        rows = task.operator.rows_in_memory()
+        rows *= task.y[:, np.newaxis]
         return interior.FeatureSystem(rows, task.y)
 
     def _guess_objective(self, point: interior.Point) -> float:
