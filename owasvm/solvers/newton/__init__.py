@@ -189,6 +189,10 @@ class _Course:
         for rescued in self._rescue.iterates(last, self._clock):
             yield rescued
             last = replace(rescued, is_final=False)
+        if self._task.operator.is_gram:
+            # What levels or columns left out: Newton steps would take hundreds.
+            for last in self._turn.iterates(last, self._clock):
+                yield last
         yield from iterates(self._task, last)
 
     def _steps(self, steps: Iterator[Iterate]) -> Iterator[Iterate]:

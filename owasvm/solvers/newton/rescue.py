@@ -33,7 +33,7 @@ _HOPED_FOR = 0.4
 # Share of the work of all columns that is done on average, as most iterations use fewer.
 _GROWING = 0.5
 # A kernel of fewer columns than this share of the samples is one for this method.
-_FEW_COLUMNS = 0.35
+_FEW_COLUMNS = 0.55
 # Multiplications of a factorisation that take as long as an iteration of the other method does
 # however few samples there are.
 _PER_ITERATION = 2.5e7

@@ -29,8 +29,10 @@ _LOOK_BACK = 5
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
 _EXPECTED = 100
 _PER_ITERATION = 4e6
-# It begins when Newton steps have done so many times the work that it is expected to do.
+# It begins when Newton steps have done so many times the work that it is expected to do, the
+# second number where they pay.
 _SHARE = 1.0
+_SHARE_WHILE_THEY_PAY = 2.0
 
 
 class SplittingTurn:
@@ -53,19 +55,20 @@ class SplittingTurn:
         n_samples = task.operator.n_samples
         # A factor, its inverse, and products that read a triangle.
         iteration = 0.25 * reading(n_samples) + _PER_ITERATION
-        self._limit = _SHARE * (float(n_samples) ** 3 + _EXPECTED * iteration)
-        if not task.operator.is_gram:
-            self._limit = math.inf
+        self._expected = float(n_samples) ** 3 + _EXPECTED * iteration
+        self._is_over = False
 
     def is_due(self) -> bool:
         """Whether Newton steps have cost more than a try."""
-        is_due = self._effort.spent > self._limit and not self._effort.pays
-        return is_due and self._task.operator.is_gram
+        if self._is_over or not self._task.operator.is_gram:
+            return False
+        share = _SHARE_WHILE_THEY_PAY if self._effort.pays else _SHARE
+        return self._effort.spent > share * self._expected
 
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         """Iterates from slacks and dual point of the given one; they count as no Newton steps."""
         task = self._task
-        self._limit = math.inf
+        self._is_over = True
         penalty = max(_PENALTY * task.unit_penalty, task.loss.mean_cost)
         method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
         gaps: list[float] = []
