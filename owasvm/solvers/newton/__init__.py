@@ -191,8 +191,9 @@ class _Course:
             last = replace(rescued, is_final=False)
         if self._task.operator.is_gram:
             # What levels or columns left out: Newton steps would take hundreds.
-            for last in self._turn.iterates(last, self._clock):
-                yield last
+            for found in self._turn.iterates(last, self._clock):
+                yield found
+                last = found
         yield from iterates(self._task, last)
 
     def _steps(self, steps: Iterator[Iterate]) -> Iterator[Iterate]:
@@ -206,7 +207,7 @@ class _Course:
             if n_large >= _MANY_LARGE_SYSTEMS and task.condense(last.n_active):
                 w = task.operator.vector(last.w.coef.copy())
                 yield from self._steps(iterates(task, replace(last, w=w, dual=last.dual.copy())))
-            if self._turn.is_due() and not self._rescue.has_few_columns(last):
+            if self._turn.is_due() and not self._rescue.is_preferred(last):
                 found = None
                 # The steps own their arrays, and go on from there if nothing better comes.
                 for found in self._turn.iterates(last, self._clock):

@@ -135,8 +135,18 @@ class Rescue:
         width = operator.n_samples if self._near is None else self._near.shape[1]
         self._limit = self._work_of_kernel(width)
 
-    def has_few_columns(self, iterate: Iterate) -> bool:
-        """Whether the kernel matrix is one of few columns, up to what the gap would notice."""
+    def _is_nearly_done(self, iterate: Iterate) -> bool:
+        """Whether it would be a pity to leave an iterate behind."""
+        share = self._task.tuning.nearly_done * self._tol
+        return iterate.gap <= share * max(1.0, abs(iterate.objective))
+
+    def is_preferred(self, iterate: Iterate) -> bool:
+        """Whether this is a better way than one that goes on from the iterate.
+
+        That is where the kernel matrix has few columns, up to what the gap would notice.
+        """
+        if self._is_nearly_done(iterate) or self._is_coarse:
+            return False
         if self._may_be_near:
             self._look_for_rows(iterate)
         n_samples = self._task.operator.n_samples
@@ -149,7 +159,7 @@ class Rescue:
             self._limit_work()
         tuning = self._task.tuning
         patience, latest = tuning.rescue_share, self._latest
-        nearly = iterate.gap <= tuning.nearly_done * self._tol * max(1.0, abs(iterate.objective))
+        nearly = self._is_nearly_done(iterate)
         if nearly or self._is_coarse:
             patience *= tuning.more_patience
         if nearly:
@@ -219,6 +229,9 @@ class Rescue:
                 is_final=True,
             )
             if clock.expired or stairs.loss > allowed or point.gap > 2.0 * accuracy:
+                return
+            if isinstance(system, interior.TruncatedSystem) and task.operator.is_gram:
+                # What was left out is found sooner by a method without levels.
                 return
             share *= _FINER
             stairs, allowed = self._choose_levels(slack, objective, share)

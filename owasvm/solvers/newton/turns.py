@@ -20,8 +20,11 @@ logger = logging.getLogger(__name__)
 _PENALTY = 45.0
 # Newton steps behind it go on with so many times the penalty.
 _PENALTY_BEHIND = 3.0
-# It ends at this share of the tolerance: one Newton step more then proves it, most often.
+# It ends at this share of the tolerance: one Newton step more then proves it, most often. Where
+# Newton systems are so large that a step costs as much as so many iterations, it goes on to this.
 _GOAL = 0.3
+_LARGE_STEP = 5.0
+_GOAL_ALONE = 3e-3
 # Iterations at most, and between two looks; looks over which progress is measured.
 _MAX_ITERATIONS = 400
 _PACE = 10
@@ -55,6 +58,7 @@ class SplittingTurn:
         n_samples = task.operator.n_samples
         # A factor, its inverse, and products that read a triangle.
         iteration = 0.25 * reading(n_samples) + _PER_ITERATION
+        self._iteration = iteration
         self._expected = float(n_samples) ** 3 + _EXPECTED * iteration
         self._is_over = False
 
@@ -71,6 +75,8 @@ class SplittingTurn:
         self._is_over = True
         penalty = max(_PENALTY * task.unit_penalty, task.loss.mean_cost)
         method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
+        is_large = iterate.n_active**3 / 3.0 > _LARGE_STEP * self._iteration
+        share = _GOAL_ALONE if is_large else _GOAL
         gaps: list[float] = []
         for n_done, _ in enumerate(method.iterate(iterate.slack, iterate.dual), start=1):
             if n_done % _PACE > 0:
@@ -78,7 +84,7 @@ class SplittingTurn:
             found = self._describe(method, iterate.n_iter, _PENALTY_BEHIND * penalty)
             gaps.append(found.gap)
             yield found
-            goal = _GOAL * self._tol * max(1.0, found.objective)
+            goal = share * self._tol * max(1.0, found.objective)
             n_left = (_MAX_ITERATIONS - n_done) // _PACE
             if not goal < found.gap < math.inf or clock.expired or _stalls(gaps, goal, n_left):
                 logger.debug("splitting: %d iterations, gap %.1e", n_done, found.gap)
