@@ -34,8 +34,8 @@ __all__ = ["FeatureSystem", "KernelSystem", "Move", "System", "TruncatedSystem",
 
 # Rows that are held a second time, scaled.
 _BLOCK_ROWS = 4096
-# What columns that are left out may lack, as a share of the gap: with 0.1 and 0.5 of it 35 slow
-# fits took 3 % and 14 % more time, in more iterations, each of which cost less.
+# What columns that are left out may lack, as a share of the gap: with 0.1 and 0.5 of it 32 slow
+# fits took 9 % and 24 % more time, in more iterations and more second rounds.
 _BEYOND = 0.02
 
 
