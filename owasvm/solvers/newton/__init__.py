@@ -186,15 +186,18 @@ class _Course:
                 # Judged before it is left behind: nothing better may come.
                 yield replace(last, is_final=True)
                 break
-        for rescued in self._rescue.iterates(last, self._clock):
+        for rescued in self._rescue.iterates(last, self._clock, self._split):
             yield rescued
             last = replace(rescued, is_final=False)
-        if self._task.operator.is_gram:
-            # What levels or columns left out: Newton steps would take hundreds.
-            for found in self._turn.iterates(last, self._clock):
-                yield found
-                last = found
+        for split in self._split(last):
+            yield split
+            last = split
         yield from iterates(self._task, last)
+
+    def _split(self, last: Iterate) -> Iterator[Iterate]:
+        """Another turn, for what levels or columns have left out: Newton steps take hundreds."""
+        if self._task.operator.is_gram and not self._clock.expired:
+            yield from self._turn.iterates(last, self._clock)
 
     def _steps(self, steps: Iterator[Iterate]) -> Iterator[Iterate]:
         """Newton steps, a turn of splitting in between, and few columns for large systems."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -194,8 +194,14 @@ class Rescue:
         most = min(most, _MAX_PAIRS // slack.size)
         return interior.choose_groups(self._costs, slack, allowed, most), allowed
 
-    def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
-        """Points of the dual set, of finer and finer levels; they count as no Newton steps."""
+    def iterates(
+        self, iterate: Iterate, clock: Clock, go_on: Callable[[Iterate], Iterator[Iterate]]
+    ) -> Iterator[Iterate]:
+        """Points of the dual set, of finer and finer levels; they count as no Newton steps.
+
+        `go_on` is another method, which may find what few columns have left out sooner than this
+        one does with all of them.
+        """
         task = self._task
         system = self._make_system()
         slack, objective, share = iterate.slack, iterate.objective, _LEVEL_SHARE
@@ -219,7 +225,7 @@ class Rescue:
             w = task.operator.vector(task.target(point.coef))
             slack = task.margin - task.y * (w.scores + point.intercept)
             objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
-            yield Iterate(
+            found = Iterate(
                 w=w,
                 intercept=point.intercept,
                 dual=np.maximum(point.dual, 0.0),
@@ -230,11 +236,11 @@ class Rescue:
                 n_iter=iterate.n_iter,
                 is_final=True,
             )
+            yield found
             if clock.expired or stairs.loss > allowed or point.gap > 2.0 * accuracy:
                 return
-            if isinstance(system, interior.TruncatedSystem) and task.operator.is_gram:
-                # What was left out is found sooner by a method without levels.
-                return
+            if isinstance(system, interior.TruncatedSystem):
+                yield from go_on(found)
             share *= _FINER
             stairs, allowed = self._choose_levels(slack, objective, share)
             if isinstance(system, interior.TruncatedSystem):
