@@ -34,8 +34,8 @@ _EXPECTED = 100
 _PER_ITERATION = 4e6
 # It begins when Newton steps have done so many times the work that it is expected to do, the
 # second number where they pay.
-_SHARE = 1.0
-_SHARE_WHILE_THEY_PAY = 2.0
+_SHARE = 2.0
+_SHARE_WHILE_THEY_PAY = 4.0
 
 
 class SplittingTurn:
