@@ -72,7 +72,7 @@ class Tuning:
     # -- rescue -------------------------------------------------------------------------------
     # The interior point method takes over when Newton steps have done this share of the work that
     # it is expected to do,
-    rescue_share: float = 0.5
+    rescue_share: float = 0.3
     # so many times as much once the gap is below so many times the tolerance, or where its levels
     # would be too coarse to prove it,
     more_patience: float = 4.0
