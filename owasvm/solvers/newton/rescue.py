@@ -38,7 +38,7 @@ _GROWING = 0.5
 _FEW_COLUMNS = 0.55
 # Multiplications of a factorisation that take as long as an iteration of the other method does
 # however few samples there are.
-_PER_ITERATION = 2.5e7
+_PER_ITERATION = 6e7
 # It keeps a dozen numbers per pair of a sample and a level, and passes over all of them about
 # fifteen times per iteration: this many take half a second.
 _MAX_PAIRS = 3_000_000
