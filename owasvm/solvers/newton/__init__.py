@@ -210,7 +210,7 @@ class _Course:
             if n_large >= _MANY_LARGE_SYSTEMS and task.condense(last.n_active):
                 w = task.operator.vector(last.w.coef.copy())
                 yield from self._steps(iterates(task, replace(last, w=w, dual=last.dual.copy())))
-            if self._turn.is_due() and not self._rescue.is_preferred(last):
+            if self._turn.is_due(last) and not self._rescue.is_preferred(last):
                 found = None
                 # The steps own their arrays, and go on from there if nothing better comes.
                 for found in self._turn.iterates(last, self._clock):

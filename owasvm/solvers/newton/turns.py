@@ -32,10 +32,13 @@ _LOOK_BACK = 5
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
 _EXPECTED = 100
 _PER_ITERATION = 4e6
-# It begins when Newton steps have done so many times the work that it is expected to do, the
-# second number where they pay.
+# It begins when Newton steps have done so many times the work that it is expected to do: the second
+# number where they pay, the third where most samples are active, as with narrow kernels, where
+# steps are dear and this method is at its best.
 _SHARE = 2.0
 _SHARE_WHILE_THEY_PAY = 4.0
+_SHARE_OF_DEAR_STEPS = 1.0
+_MOST = 0.5
 
 
 class SplittingTurn:
@@ -62,11 +65,14 @@ class SplittingTurn:
         self._expected = float(n_samples) ** 3 + _EXPECTED * iteration
         self._is_over = False
 
-    def is_due(self) -> bool:
+    def is_due(self, iterate: Iterate) -> bool:
         """Whether Newton steps have cost more than a try."""
-        if self._is_over or not self._task.operator.is_gram:
+        operator = self._task.operator
+        if self._is_over or not operator.is_gram:
             return False
         share = _SHARE_WHILE_THEY_PAY if self._effort.pays else _SHARE
+        if iterate.n_active >= _MOST * operator.n_samples:
+            share = _SHARE_OF_DEAR_STEPS
         return self._effort.spent > share * self._expected
 
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
