@@ -102,10 +102,15 @@ def test_the_memory_bears_changes_that_vanish():
     np.testing.assert_array_equal(v, np.ones(3))
 
 
+def _set_shares(monkeypatch, share):
+    for name in ("_SHARE", "_SHARE_WHILE_THEY_PAY", "_SHARE_OF_DEAR_STEPS"):
+        monkeypatch.setattr(turns, name, share)
+
+
 @pytest.fixture
 def at_once(monkeypatch):
     """A turn as soon as there is a step."""
-    monkeypatch.setattr(turns, "_SHARE", 0.0)
+    _set_shares(monkeypatch, 0.0)
 
 
 def _count_turns(monkeypatch):
@@ -129,7 +134,7 @@ def test_a_turn_within_a_fit_ends_at_the_optimum(options, monkeypatch):
     found = solve(problem, "newton")
     assert seen
     assert found.status is Status.OPTIMAL
-    monkeypatch.setattr(turns, "_SHARE", np.inf)
+    _set_shares(monkeypatch, np.inf)
     assert found.objective == pytest.approx(solve(problem, "newton").objective, rel=2e-6)
 
 

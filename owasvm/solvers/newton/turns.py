@@ -32,9 +32,9 @@ _LOOK_BACK = 5
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
 _EXPECTED = 100
 _PER_ITERATION = 4e6
-# It begins when Newton steps have done so many times the work that it is expected to do: the second
-# number where they pay, the third where most samples are active, as with narrow kernels, where
-# steps are dear and this method is at its best.
+# It begins when Newton steps have done so many times the work that it is expected to do: the
+# second number where they pay, the third where most samples are active, as with narrow kernels,
+# where steps are dear and this method is at its best.
 _SHARE = 2.0
 _SHARE_WHILE_THEY_PAY = 4.0
 _SHARE_OF_DEAR_STEPS = 1.0
