@@ -262,7 +262,7 @@ def test_single_fits_take_the_loop_once_it_is_compiled(monkeypatch):
 def test_large_systems_of_wide_kernels_are_solved_by_few_columns():
     """A superquantile of classes that overlap ties most of the samples."""
     X, y = _draw(600, noise=3.0)
-    problem = _problem(X, y, 1.0, "superquantile", 0.3, width=0.1)
+    problem = _problem(X, y, 1.0, "superquantile", 0.3, width=0.01)
     task = _task(problem)
     assert task.operator.is_gram
     assert not task.condense(100)
