@@ -327,7 +327,8 @@ def test_newton_steps_are_those_of_the_gram_matrix(moons, cache_size, monkeypatc
 
     def objectives(samples):
         problem = OWAProblem(y, costs, samples=samples)
-        task = ConvexTask(samples.operator(), y, problem.ranked_loss(), np.ones(y.size))
+        operator = samples.operator().condense(y.size)
+        task = ConvexTask(operator, y, problem.ranked_loss(), np.ones(y.size))
         task.memory.factorises = True
         start = cold_start(task)
         start.penalty = 2.0

@@ -42,10 +42,11 @@ _RANK_TOLERANCE = 1e-14
 _SHIFT_ROUNDINGS = 4 if np.finfo(np.longdouble).eps < 1e-18 else 1000
 _CONSTANT_ROUNDINGS = 100
 # With more samples than these steps from few columns cost less in any case. With fewer they do
-# where there are very few columns, as for Newton systems of this share of the samples, or as soon
-# as systems get large: whoever meets such systems asks the operator to condense.
+# where there are very few columns, as for Newton systems of this share of the samples and of this
+# size, or as soon as systems get large: whoever meets such systems asks the operator to condense.
 _FEW_SAMPLES = 1500
 _SMALL_SYSTEM = 1 / 6
+_LEAST_SYSTEM = 16
 
 
 class KernelSamples(ABC):
@@ -308,4 +309,4 @@ class GramSamples(KernelSamples):
     def _make_operator(self, *, centred: bool) -> Operator:
         operator = GramOperator(self.gram, centred=centred, is_definite=self.is_definite)
         share = 1.0 if self.n_samples > _FEW_SAMPLES else _SMALL_SYSTEM
-        return operator.condense(int(share * self.n_samples))
+        return operator.condense(max(int(share * self.n_samples), _LEAST_SYSTEM))

@@ -130,8 +130,8 @@ class ConvexTask:
         """Where the penalty starts."""
         mean_cost = max(self.loss.mean_cost, _LEAST_COST)
         tuning = self.tuning
-        wanted = tuning.first_penalty * self.unit_penalty / mean_cost
-        wanted = max(wanted, tuning.least_first_penalty)
+        curvature = max(self._curvature, _LEAST_COST)
+        wanted = max(tuning.first_penalty / (curvature * mean_cost), tuning.least_first_penalty)
         return mean_cost * min(wanted, tuning.most_first_penalty)
 
     @cached_property
