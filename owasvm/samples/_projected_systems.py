@@ -120,7 +120,7 @@ def solve_projected(
     Every iterate meets the constraint. Returns z, the multiplier db of
     ``M z + linear + e db = 0`` and whether the residual fell to ``accuracy`` times the smaller of
     its first norm and that of `linear`, within `budget` products. `matrix` is M; without it
-    products are formed from `gram` and its centring terms `means`.
+    products are formed from `gram` and its centring terms `means`. Their number is remembered.
     """
     length = math.sqrt(active.ones @ active.ones)
     if length == 0.0:
@@ -147,9 +147,10 @@ def solve_projected(
     squared = float(residual @ residual)
     along = float(normal @ linear)
     goal = active.accuracy**2 * min(float(linear @ linear) - along**2, squared)
-    for _ in range(budget):
+    for n_products in range(1, budget + 1):
         if squared <= goal:
             break
+        active.memory.n_products = n_products
         following = _advance(multiply(direction), normal, squared, z, image, residual, direction)
         if following < 0.0:
             break

@@ -53,13 +53,21 @@ class Effort:
         n_steps = iterate.n_iter - (len(self._best_gaps) - 1)
         if n_steps <= 0:
             return
-        size, n_samples, width = float(iterate.n_active), operator.n_samples, operator.n_columns
+        size, n_samples, width = iterate.n_active, operator.n_samples, operator.n_columns
         if width is None:
-            work = size**3 / 3.0 + reading(n_samples)
+            work = self._work_of_system(size) + reading(n_samples)
         else:
             work = size * width * min(size, width) + _READING * n_samples * width
         self.spent += (_PER_STEP + work) * n_steps
         self._best_gaps += [min(self._best_gaps[-1], iterate.gap)] * n_steps
+
+    def _work_of_system(self, size: int) -> float:
+        """Of a Newton system, factorised or solved by products that read a triangle."""
+        work = float(size) ** 3 / 3.0
+        memory = self._task.memory
+        if memory.n_products == 0 or memory.factorises:
+            return work
+        return min(work, memory.n_products * reading(size) / 8.0)
 
     @property
     def best_gap(self) -> float:

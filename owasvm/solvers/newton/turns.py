@@ -37,7 +37,7 @@ _PER_ITERATION = 4e6
 # where steps are dear and this method is at its best.
 _SHARE = 2.0
 _SHARE_WHILE_THEY_PAY = 4.0
-_SHARE_OF_DEAR_STEPS = 1.0
+_SHARE_OF_DEAR_STEPS = 0.5
 _MOST = 0.5
 
 
