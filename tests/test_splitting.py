@@ -148,15 +148,36 @@ def test_a_turn_that_leads_nowhere_costs_nothing_but_time(monkeypatch):
     assert found.status is Status.OPTIMAL
 
 
-@pytest.mark.usefixtures("at_once")
-def test_a_turn_looks_at_the_clock():
+def test_a_turn_looks_at_the_clock(monkeypatch):
     problem = _problem(100)
     task = _task(problem)
     start = cold_start(task)
     start.slack = np.ones(100)
     turn = turns.SplittingTurn(task, Effort(task), 1e-12)
-    clock = Clock.start(Settings(time_limit=1e-9))
-    assert len(list(turn.iterates(start, clock))) == 1
+    monkeypatch.setattr(turns, "_PER_SECOND", 1.0)
+    assert not list(turn.iterates(start, Clock.start(Settings(time_limit=100.0))))
+    monkeypatch.undo()
+    # Time for the inverse, and not for all that follows.
+    clock = Clock.start(Settings(time_limit=1000.0))
+    looks = turn.iterates(start, clock)
+    next(looks)
+    assert turn.is_at_work
+    clock.begun -= 2000.0
+    assert not list(looks)
+    assert not turn.is_at_work
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e200])
+def test_a_turn_bears_numbers_that_overflow(scale):
+    X, y, _ = _draw(60)
+    costs = assign_costs(y, "basic", 0.3, 1.0, None, ranks="all", groups=None)
+    gram = scale * np.exp(-0.5 * cdist(X, X) ** 2)
+    task = _task(OWAProblem(y, costs, gram=gram))
+    start = cold_start(task)
+    start.slack = np.ones(60)
+    turn = turns.SplittingTurn(task, Effort(task), 1e-6)
+    for found in turn.iterates(start, Clock.start(Settings())):
+        assert np.isfinite(found.objective)
 
 
 def test_iterates_of_a_turn_describe_themselves():

@@ -84,7 +84,11 @@ class Memory:
         matrix = self._products[:size, :size].copy()
         matrix[np.arange(size), np.arange(size)] += _RIDGE * np.trace(matrix) + _LEAST
         side = self._changes[:size] @ (self._mass * change)
-        return image - np.linalg.solve(matrix, side) @ self._images[:size]
+        try:
+            return image - np.linalg.solve(matrix, side) @ self._images[:size]
+        except np.linalg.LinAlgError:
+            # Numbers have overflown, or nothing changes any more.
+            return image
 
 
 class Splitting:

@@ -175,7 +175,8 @@ class _Course:
     @property
     def stage(self) -> str:
         """What the last iterate came from."""
-        return "rescue" if self._rescue.is_at_work else "newton"
+        is_helped = self._rescue.is_at_work or self._turn.is_at_work
+        return "rescue" if is_helped else "newton"
 
     def run(self, start: Iterate, steps: Iterator[Iterate]) -> Iterator[Iterate]:
         """From given Newton steps on; without end."""

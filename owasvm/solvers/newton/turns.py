@@ -6,6 +6,8 @@ import logging
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from owasvm.samples import Vector
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton.core import ConvexTask, Iterate
@@ -32,6 +34,8 @@ _LOOK_BACK = 5
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
 _EXPECTED = 100
 _PER_ITERATION = 4e6
+# Multiplications of the inverse per second, at least.
+_PER_SECOND = 1e10
 # It begins when Newton steps have done so many times the work that it is expected to do: the
 # second number where they pay, the third where most samples are active, as with narrow kernels,
 # where steps are dear and this method is at its best.
@@ -42,7 +46,9 @@ _MOST = 0.5
 
 
 class SplittingTurn:
-    """Watches Newton steps, and takes over once, until it is done or does not get on.
+    """Watches Newton steps and takes over once, or where it is asked to.
+
+    It goes on until it is done or does not get on; ``is_at_work`` tells when.
 
     Parameters
     ----------
@@ -64,6 +70,7 @@ class SplittingTurn:
         self._iteration = iteration
         self._expected = float(n_samples) ** 3 + _EXPECTED * iteration
         self._is_over = False
+        self.is_at_work = False
 
     def is_due(self, iterate: Iterate) -> bool:
         """Whether Newton steps have cost more than a try."""
@@ -76,23 +83,41 @@ class SplittingTurn:
         return self._effort.spent > share * self._expected
 
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
-        """Iterates from slacks and dual point of the given one; they count as no Newton steps."""
-        task = self._task
+        """Iterates from slacks and dual point of the given one; they count as no Newton steps.
+
+        None where there is no time for the inverse.
+        """
         self._is_over = True
+        if not clock.has_room_for(self._task.operator.n_samples**3 / _PER_SECOND):
+            return
+        self.is_at_work = True
+        try:
+            yield from self._iterates(iterate, clock)
+        finally:
+            self.is_at_work = False
+
+    def _iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
+        task = self._task
         penalty = max(_PENALTY * task.unit_penalty, task.loss.mean_cost)
-        method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
         is_large = iterate.n_active**3 / 3.0 > _LARGE_STEP * self._iteration
         share = _GOAL_ALONE if is_large else _GOAL
         gaps: list[float] = []
-        for n_done, _ in enumerate(method.iterate(iterate.slack, iterate.dual), start=1):
-            if n_done % _PACE > 0:
-                continue
-            found = self._describe(method, iterate.n_iter, _PENALTY_BEHIND * penalty)
+        # Numbers that overflow end it, and no warning is needed.
+        with np.errstate(all="ignore"):
+            method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
+        steps = method.iterate(iterate.slack, iterate.dual)
+        for n_done in range(_PACE, max(_MAX_ITERATIONS, _PACE) + 1, _PACE):
+            with np.errstate(all="ignore"):
+                for _ in range(_PACE):
+                    next(steps)
+                found = self._describe(method, iterate.n_iter, _PENALTY_BEHIND * penalty)
+            if not math.isfinite(found.gap + found.objective):
+                return
             gaps.append(found.gap)
             yield found
             goal = share * self._tol * max(1.0, found.objective)
             n_left = (_MAX_ITERATIONS - n_done) // _PACE
-            if not goal < found.gap < math.inf or clock.expired or _stalls(gaps, goal, n_left):
+            if found.gap <= goal or clock.expired or _stalls(gaps, goal, n_left):
                 logger.debug("splitting: %d iterations, gap %.1e", n_done, found.gap)
                 return
 
@@ -118,6 +143,7 @@ def _stalls(gaps: list[float], goal: float, n_left: int) -> bool:
     """Whether gaps that go on to fall as in the last looks miss the goal in the looks left."""
     if len(gaps) <= _LOOK_BACK:
         return n_left <= 0
-    best = min(gaps)
-    rate = math.log(min(gaps[:-_LOOK_BACK]) / best) / _LOOK_BACK
+    # Rounding may leave less than nothing.
+    best = max(min(gaps), goal)
+    rate = math.log(max(min(gaps[:-_LOOK_BACK]), goal) / best) / _LOOK_BACK
     return not rate * n_left > math.log(best / goal)
