@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 
 from owasvm.samples._newton_kernels import (
@@ -152,7 +151,7 @@ class LiftedFactor:
         inverse, info = dpotri(self._factor, lower=1, overwrite_c=1)
         if info != 0:
             inverse = np.full_like(inverse, np.nan)
-        return lambda vector: np.asarray(dsymv(1.0, inverse, vector, lower=1))
+        return lambda vector: multiply_symmetric(inverse.T, vector)
 
 
 class GramOperator(KernelOperator):

@@ -66,9 +66,8 @@ class SplittingTurn:
         self._tol = tol
         n_samples = task.operator.n_samples
         # A factor, its inverse, and products that read a triangle.
-        iteration = 0.25 * reading(n_samples) + _PER_ITERATION
-        self._iteration = iteration
-        self._expected = float(n_samples) ** 3 + _EXPECTED * iteration
+        self._iteration = 0.25 * reading(n_samples) + _PER_ITERATION
+        self._expected = float(n_samples) ** 3 + _EXPECTED * self._iteration
         self._is_over = False
         self.is_at_work = False
 
