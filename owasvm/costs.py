@@ -217,6 +217,11 @@ class WeightedCosts:
             by_copy = np.maximum.accumulate(slices) if self.convex else slices
             self._copies = Profile(C * by_copy, np.arange(slices.size + 1.0))
 
+    @property
+    def by_copy(self) -> Profile | None:
+        """One cost per rank of a copy; None where sample weights are no whole numbers."""
+        return self._copies
+
     def by_rank(self) -> FloatArray:
         raise ValueError(_NO_RANKS)
 

@@ -47,7 +47,7 @@ def _kernel(n):
 def test_no_constraint_is_left_to_the_factorisation():
     active = _active_set(np.ones(8), 8)
     active.ones[:] = 0.0
-    _, _, converged = solve_projected(_kernel(11), np.zeros(11), active, np.ones(8), 50)
+    _, _, converged = solve_projected(_kernel(11), np.zeros(11), active, np.ones(8), 1e-9, 50)
     assert not converged
 
 
@@ -60,9 +60,10 @@ def test_projected_systems_are_solved(n_alone, weighted):
     gram = _kernel(11)
     means = GramOperator(gram).means
     linear = np.random.default_rng(1).normal(size=8)
-    matrix = gram_block(gram, means, *active.arrays)
+    upper = np.triu(gram_block(gram, means, *active.arrays))
+    matrix = upper + np.triu(upper, 1).T
     for known in (None, matrix):
-        z, intercept, converged = solve_projected(gram, means, active, linear, 50, known)
+        z, intercept, converged = solve_projected(gram, means, active, linear, 1e-9, 50, known)
         assert converged
         assert active.ones @ z == pytest.approx(-active.imbalance, rel=1e-10)
         left = matrix @ z + linear + intercept * active.ones

@@ -25,9 +25,9 @@ def _draw(n_samples, seed=0, noise=1.0):
     return X, y
 
 
-def _problem(X, y, C, family="basic", alpha=0.6, width=0.5):
+def _problem(X, y, C, family="basic", alpha=0.6, width=0.5, mass=None):
     gram = np.exp(-width * cdist(X, X) ** 2)
-    return OWAProblem(y, RankCosts(y.size, family, alpha, C), gram=gram)
+    return OWAProblem(y, RankCosts(y.size, family, alpha, C, mass), gram=gram)
 
 
 def _task(problem):
@@ -70,13 +70,19 @@ def _watch(problem, known, n_looks):
 )
 @pytest.mark.parametrize("large", [100, 1])
 @pytest.mark.parametrize("warm", [True, False])
-def test_both_loops_take_the_same_steps(family, alpha, large, warm, monkeypatch):
+@pytest.mark.parametrize("copies", [False, True])
+def test_both_loops_take_the_same_steps(family, alpha, large, warm, copies, monkeypatch):
     """With small systems solved in the loop, and with all of them left to the operator."""
     monkeypatch.setattr(series, "LARGE_SYSTEM", large)
     X, y = _draw(80)
-    known = solve(_problem(X, y, 1.0, family, alpha), "newton") if warm else None
-    plain, compiled = _watch(_problem(X, y, 4.0, family, alpha), known, 12)
-    for one, other in zip(plain, compiled, strict=True):
+    mass = np.random.default_rng(1).integers(1, 5, size=80).astype(float) if copies else None
+    known = solve(_problem(X, y, 1.0, family, alpha, mass=mass), "newton") if warm else None
+    plain, compiled = _watch(_problem(X, y, 4.0, family, alpha, mass=mass), known, 12)
+    for n_looks, (one, other) in enumerate(zip(plain, compiled, strict=True)):
+        if one[3] <= 1e-12 * one[2]:
+            # From here on it is rounding that decides.
+            assert n_looks >= 1
+            break
         assert one[0] == other[0]
         assert one[5] == other[5]
         for value, same in zip(one[1:5], other[1:5], strict=True):
@@ -114,7 +120,10 @@ def test_a_known_solution_changes_no_optimum(n_samples, seed, family, exponents,
     assert warm.status is Status.OPTIMAL
     assert warm.lower_bound <= cold.objective * (1.0 + 1e-12)
     assert warm.objective == pytest.approx(cold.objective, rel=3e-6, abs=3e-6)
-    assert judge(other, warm.dual, warm.intercept).worst_gap <= 2e-6
+    # Its own coefficients make the classifier, and a bound; the one that was found may be better.
+    found = judge(other, warm.dual, warm.intercept)
+    assert found.objective == pytest.approx(warm.objective, rel=1e-6)
+    assert found.lower_bound <= cold.objective * (1.0 + 1e-12)
 
 
 def test_large_systems_go_to_the_operator(monkeypatch):

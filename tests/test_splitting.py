@@ -103,7 +103,7 @@ def test_the_memory_bears_changes_that_vanish():
 
 
 def _set_shares(monkeypatch, share):
-    for name in ("_SHARE", "_SHARE_WHILE_THEY_PAY", "_SHARE_OF_DEAR_STEPS"):
+    for name in ("_SHARE", "_SHARE_WITH_STEEP_WEIGHTS", "_REST"):
         monkeypatch.setattr(turns, name, share)
 
 
@@ -153,7 +153,7 @@ def test_a_turn_looks_at_the_clock(monkeypatch):
     task = _task(problem)
     start = cold_start(task)
     start.slack = np.ones(100)
-    turn = turns.SplittingTurn(task, Effort(task), 1e-12)
+    turn = turns.SplittingTurn(task, Effort(task, 1e-6), 1e-12)
     monkeypatch.setattr(turns, "_PER_SECOND", 1.0)
     assert not list(turn.iterates(start, Clock.start(Settings(time_limit=100.0))))
     monkeypatch.undo()
@@ -175,7 +175,7 @@ def test_a_turn_bears_numbers_that_overflow(scale):
     task = _task(OWAProblem(y, costs, gram=gram))
     start = cold_start(task)
     start.slack = np.ones(60)
-    turn = turns.SplittingTurn(task, Effort(task), 1e-6)
+    turn = turns.SplittingTurn(task, Effort(task, 1e-6), 1e-6)
     for found in turn.iterates(start, Clock.start(Settings())):
         assert np.isfinite(found.objective)
 
@@ -185,7 +185,7 @@ def test_iterates_of_a_turn_describe_themselves():
     task = _task(problem)
     start = cold_start(task)
     start.slack = np.ones(100)
-    turn = turns.SplittingTurn(task, Effort(task), 1e-6)
+    turn = turns.SplittingTurn(task, Effort(task, 1e-6), 1e-6)
     for found in turn.iterates(start, Clock.start(Settings())):
         w = task.operator.vector(found.w.coef)
         slack = 1.0 - problem.y * (w.scores + found.intercept)
@@ -199,10 +199,10 @@ def test_iterates_of_a_turn_describe_themselves():
     assert found.gap <= 1e-6 * found.objective
 
 
-def test_effort_counts_steps_and_progress():
+def test_effort_counts_steps_and_foresees_what_is_left():
     task = _task(_problem(100))
-    effort = Effort(task)
-    assert not effort.pays
+    effort = Effort(task, 1e-6)
+    assert effort.rest == np.inf
     for iterate in iterates(task, cold_start(task)):
         effort.note(iterate)
         spent = effort.spent
@@ -212,12 +212,21 @@ def test_effort_counts_steps_and_progress():
             break
     assert effort.spent > 0.0
     assert np.isfinite(effort.best_gap)
-    iterate.gap, iterate.n_iter = 1e-3 * effort.best_gap, 5
+    # From 1e-3 to 1e-4 in the last third of nine steps: twice as much is left.
+    effort = Effort(task, 1e-6)
+    iterate.objective = 1.0
+    spent = []
+    for n_iter in range(1, 10):
+        iterate.gap, iterate.n_iter = 10.0 ** -(1.0 + n_iter / 3.0), n_iter
+        effort.note(iterate)
+        spent.append(effort.spent)
+    assert effort.rest == pytest.approx(2.0 * (spent[8] - spent[5]))
+    iterate.gap, iterate.n_iter = 1e-3, 30
     effort.note(iterate)
-    assert effort.pays
-    iterate.n_iter = 100
+    assert effort.rest == np.inf
+    iterate.gap, iterate.n_iter = 1e-7, 31
     effort.note(iterate)
-    assert not effort.pays
+    assert effort.rest == 0.0
 
 
 @pytest.mark.parametrize(

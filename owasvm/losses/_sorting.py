@@ -83,6 +83,28 @@ class Pooling(NamedTuple):
     block_masses: FloatArray
 
 
+class RankTable(NamedTuple):
+    """The ranked hinge as compiled loops have it.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_ranks,)
+        Costs by rank, ascending; by rank of a copy where samples stand for several.
+    sums : ndarray of shape (n_ranks + 1,) or (0,)
+        Those of the largest costs, where samples stand for copies.
+    mass : ndarray of shape (n_samples,) or (0,)
+        How many copies samples stand for, empty where that is 1.
+    workspace, pooling
+        Where to sort, and to pool.
+    """
+
+    weights: FloatArray
+    sums: FloatArray
+    mass: FloatArray
+    workspace: Workspace
+    pooling: Pooling
+
+
 def make_workspace(n_samples: int) -> Workspace:
     """Allocate the arrays for problems of at most `n_samples` entries."""
     fits: type = np.int32 if n_samples < np.iinfo(np.int32).max else np.int64
@@ -278,7 +300,10 @@ def _pool_and_clip(
     dual: FloatArray,
     block: Labels,
 ) -> int:
-    """Writes `x`, `dual`, `block` at the positive samples; ``losses`` and ``masses`` are set."""
+    """Writes `x`, unless it is empty, `dual` and `block` at the positive samples.
+
+    ``losses`` and ``masses`` of `pooling` are set.
+    """
     keys = workspace.keys
     masses = pooling.masses
     losses = pooling.losses
@@ -297,20 +322,23 @@ def _pool_and_clip(
             # Levels fall from here on: everything behind is clipped too.
             for k in range(start, n_positive):
                 sample = order[k]
-                x[sample] = 0.0
+                if x.size > 0:
+                    x[sample] = 0.0
                 dual[sample] = masses[k] * keys[k]
                 block[sample] = CLIPPED
             break
         if stop - start == 1:
             sample = order[start]
-            x[sample] = level
+            if x.size > 0:
+                x[sample] = level
             dual[sample] = losses[start]
             block[sample] = SINGLE
             continue
         n_tied_blocks += 1
         for k in range(start, stop):
             sample = order[k]
-            x[sample] = level
+            if x.size > 0:
+                x[sample] = level
             block[sample] = n_tied_blocks
         block_mass = pooling.block_masses[pooled]
         _spread_pooled_dual(workspace, pooling, start, stop, block_mass, dual)
@@ -450,6 +478,58 @@ def pool_and_clip_equal(
                 x[sample] = level
             block[sample] = n_tied_blocks
             dual[sample] = ((keys[k] - anchor) + offset) * penalty
+    return n_tied_blocks
+
+
+@njit(cache=True, internal=True)
+def charge_copies(
+    size: int,
+    weights: FloatArray,
+    sums: FloatArray,
+    mass: FloatArray,
+    workspace: Workspace,
+    costs: FloatArray,
+) -> None:
+    """Writes what the first `size` samples in ``order`` pay for all of their copies.
+
+    `sums` are those of the largest 0, 1, 2, ... of the `weights`.
+    """
+    last = weights.size - 1
+    reached = 0
+    for k in range(size):
+        number = int(mass[workspace.order[k]])
+        # A single cost without a difference.
+        costs[k] = (
+            weights[last - reached] if number == 1 else sums[reached + number] - sums[reached]
+        )
+        reached += number
+
+
+@njit(cache=True, internal=True)
+def pool_and_clip_copies(
+    n_positive: int,
+    penalty: float,
+    weights: FloatArray,
+    sums: FloatArray,
+    mass: FloatArray,
+    workspace: Workspace,
+    pooling: Pooling,
+    x: FloatArray,
+    dual: FloatArray,
+    block: Labels,
+    shrink: FloatArray,
+) -> int:
+    """:func:`pool_and_clip_equal` for samples that stand for a whole number of copies each."""
+    charge_copies(n_positive, weights, sums, mass, workspace, pooling.losses)
+    step = 1.0 / penalty
+    for k in range(n_positive):
+        pooling.losses[k] *= step
+        pooling.masses[k] = mass[workspace.order[k]]
+    n_tied_blocks = _pool_and_clip(n_positive, workspace, pooling, x, dual, block)
+    for k in range(n_positive):
+        dual[workspace.order[k]] *= penalty
+    for k in range(1, n_tied_blocks + 1):
+        shrink[k] = 1.0
     return n_tied_blocks
 
 

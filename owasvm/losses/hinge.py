@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.costs import Costs
+from owasvm.costs import Costs, WeightedCosts
 from owasvm.losses._sorting import (
     CLIPPED,
     Pooling,
+    RankTable,
     Workspace,
     make_pooling,
     make_workspace,
@@ -121,6 +122,18 @@ class RankedHinge:
         and an empty prox may be asked for.
         """
         return None if self.mass is not None else (self._ascending, self._workspace)
+
+    @property
+    def table(self) -> RankTable | None:
+        """For compiled loops; None where sample weights are no whole numbers."""
+        costs, nothing = self._costs, np.empty(0)
+        if self.mass is None:
+            no_pooling = Pooling(nothing, nothing, nothing)
+            return RankTable(self._ascending, nothing, nothing, self._workspace, no_pooling)
+        copies = costs.by_copy if isinstance(costs, WeightedCosts) else None
+        if copies is None:
+            return None
+        return RankTable(copies.density, copies.sums, self.mass, self._workspace, self._pooling)
 
     def value(self, slack: FloatArray) -> float:
         n_positive = sort_positive(slack, self._workspace)

@@ -1,5 +1,19 @@
 """What compiled loops of other packages are made of: sorting and pooling."""
 
-from owasvm.losses._sorting import INACTIVE, Workspace, pool_and_clip_equal, sort_beside
+from owasvm.losses._sorting import (
+    INACTIVE,
+    RankTable,
+    charge_copies,
+    pool_and_clip_copies,
+    pool_and_clip_equal,
+    sort_beside,
+)
 
-__all__ = ["INACTIVE", "Workspace", "pool_and_clip_equal", "sort_beside"]
+__all__ = [
+    "INACTIVE",
+    "RankTable",
+    "charge_copies",
+    "pool_and_clip_copies",
+    "pool_and_clip_equal",
+    "sort_beside",
+]

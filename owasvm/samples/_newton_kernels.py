@@ -68,7 +68,8 @@ def gram_block(
 ) -> FloatArray:
     """``R D Q_AA D R + ridge I``, ``D = diag(root)`` and ``Q_ij = K_ij - m_i - m_j``.
 
-    `means` are the centring terms m of the kernel, zero for a kernel that is taken as it is.
+    Only the upper triangle is of use. `means` are the centring terms m of the kernel, zero for a
+    kernel that is taken as it is.
     """
     size = active.size
     matrix, total = np.empty((size, size)), np.empty(size)
@@ -76,7 +77,7 @@ def gram_block(
     return matrix
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath={"reassoc", "contract"})
 def write_gram_block(
     gram: FloatArray,
     means: FloatArray,
@@ -89,22 +90,51 @@ def write_gram_block(
     matrix: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Overwrites `matrix`, and `total`, as long as a row."""
+    """Overwrites the upper triangle of `matrix`, and `total`, as long as a row."""
+    n_blocks = offsets.size - 2
+    shares = np.empty(n_blocks + 1)
+    for k in range(1, n_blocks + 1):
+        norm = 0.0
+        for j in range(offsets[k], offsets[k + 1]):
+            norm += tie[j] * tie[j]
+        shares[k] = shrink[k] / norm
+    for j in range(active.size):
+        total[j] = means[active[j]]
+    block = 0
     for i in range(active.size):
-        p = active[i]
-        for j in range(i + 1):
-            q = active[j]
-            value = root[i] * (gram[p, q] - means[p] - means[q]) * root[j]
-            matrix[i, j] = value
-            matrix[j, i] = value
-    if offsets.size > 2:
-        centre_columns(matrix, tie, offsets, shrink, total)
-        for i in range(active.size):
-            for j in range(i):
-                value = matrix[i, j]
-                matrix[i, j] = matrix[j, i]
-                matrix[j, i] = value
-        centre_columns(matrix, tie, offsets, shrink, total)
+        while offsets[block + 1] <= i:
+            block += 1
+        # All members of a block have the same columns: sums over them are taken below.
+        begin = i if block == 0 else offsets[block]
+        row, mean, factor = gram[active[i]], total[i], root[i]
+        out, columns = matrix[i, begin:], active[begin:]
+        others, roots = total[begin:], root[begin:]
+        for j in range(out.size):
+            # An index that cannot be negative needs no look at where it counts from.
+            value = row[np.uint64(columns[j])]
+            out[j] = factor * (value - mean - others[j]) * roots[j]
+        whole = matrix[i]
+        for k in range(max(block, 1), n_blocks + 1):
+            first, last = np.uint64(offsets[k]), np.uint64(offsets[k + 1])
+            product = 0.0
+            for j in range(first, last):
+                product += whole[j] * tie[j]
+            product *= shares[k]
+            for j in range(first, last):
+                whole[j] -= product * tie[j]
+    for k in range(1, n_blocks + 1):
+        first = offsets[k]
+        sums = total[first:]
+        for j in range(sums.size):
+            sums[j] = 0.0
+        for i in range(first, offsets[k + 1]):
+            out, factor = matrix[i, first:], tie[i]
+            for j in range(sums.size):
+                sums[j] += factor * out[j]
+        for i in range(first, offsets[k + 1]):
+            out, factor = matrix[i, first:], shares[k] * tie[i]
+            for j in range(sums.size):
+                out[j] -= factor * sums[j]
     for i in range(active.size):
         matrix[i, i] += ridge
 

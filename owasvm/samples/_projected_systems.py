@@ -5,10 +5,12 @@ which reads one triangle of it; what lies between two of them is compiled.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsymv
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from owasvm._jit import njit
 from owasvm.samples._newton_kernels import centre
@@ -17,7 +19,7 @@ from owasvm.samples.operators import ActiveSet
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["multiply_symmetric", "solve_projected"]
+__all__ = ["Preconditioner", "multiply_symmetric", "solve_projected"]
 
 
 def multiply_symmetric(matrix: FloatArray, vector: FloatArray) -> FloatArray:
@@ -76,16 +78,17 @@ def _collect(
 def _advance(
     product: FloatArray,
     normal: FloatArray,
-    squared: float,
+    inner: float,
+    direction: FloatArray,
     z: FloatArray,
     image: FloatArray,
     residual: FloatArray,
-    direction: FloatArray,
 ) -> float:
     """Changes the arrays from `z` on in place: a step of conjugate gradients across `normal`.
 
-    `product` is what the system makes of `direction`, `squared` belongs to `residual`. Returns
-    that of the next one; -1 where no step was taken, since rounding has eaten the ridge.
+    `product` is what the system makes of `direction`, `inner` the product of the residual and what
+    was found for it. Returns the squared norm of the next residual; -1 where no step was taken,
+    since rounding has eaten the ridge.
     """
     curvature = 0.0
     along = 0.0
@@ -94,17 +97,66 @@ def _advance(
         along += normal[i] * product[i]
     if not curvature > 0.0:
         return -1.0
-    distance = squared / curvature
+    distance = inner / curvature
     total = 0.0
     for i in range(product.size):
         z[i] += distance * direction[i]
         image[i] += distance * product[i]
         residual[i] -= distance * (product[i] - along * normal[i])
         total += residual[i] * residual[i]
-    share = total / squared
-    for i in range(product.size):
-        direction[i] = residual[i] + share * direction[i]
     return total
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _turn(
+    found: FloatArray,
+    normal: FloatArray,
+    straight: FloatArray,
+    residual: FloatArray,
+    last: float,
+    direction: FloatArray,
+) -> float:
+    """Changes `direction` in place: the next one, along `found` but for its share of `straight`.
+
+    Returns the product of `residual` and what was found for it; `last` is the one before.
+    """
+    along = 0.0
+    for i in range(found.size):
+        along += normal[i] * found[i]
+    inner = 0.0
+    for i in range(found.size):
+        inner += residual[i] * (found[i] - along * straight[i])
+    share = inner / last if last > 0.0 else 0.0
+    for i in range(found.size):
+        direction[i] = found[i] - along * straight[i] + share * direction[i]
+    return inner
+
+
+class Preconditioner:
+    """Solves ``(B B' + lift I) x = r`` for few columns B, up to a factor.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_active, n_columns)
+        B.
+    lift : float
+        What is added to the diagonal.
+    """
+
+    def __init__(self, columns: FloatArray, lift: float) -> None:
+        self._columns = columns
+        matrix = columns.T @ columns
+        matrix[np.diag_indices_from(matrix)] += lift
+        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1)
+        # ``I - B (B'B + lift I)^-1 B'`` is what (B B' + lift I)^-1 is, times `lift`.
+        self._inverse = None if info else dpotri(factor, lower=1, overwrite_c=1)[0].T
+
+    def __call__(self, residual: FloatArray) -> FloatArray:
+        """The solution, times `lift`; the residual itself where there is no factor."""
+        if self._inverse is None:
+            return residual
+        along = multiply_symmetric(self._inverse, residual @ self._columns)
+        return residual - self._columns @ along
 
 
 def solve_projected(
@@ -112,15 +164,18 @@ def solve_projected(
     means: FloatArray,
     active: ActiveSet,
     linear: FloatArray,
+    accuracy: float,
     budget: int,
     matrix: FloatArray | None = None,
+    near: Callable[[FloatArray], FloatArray] | None = None,
 ) -> tuple[FloatArray, float, bool]:
     """Minimise ``1/2 z'Mz + linear'z`` subject to ``e'z = -imbalance``, M of `gram_block`.
 
     Every iterate meets the constraint. Returns z, the multiplier db of
-    ``M z + linear + e db = 0`` and whether the residual fell to ``accuracy`` times the smaller of
+    ``M z + linear + e db = 0`` and whether the residual fell to `accuracy` times the smaller of
     its first norm and that of `linear`, within `budget` products. `matrix` is M; without it
-    products are formed from `gram` and its centring terms `means`. Their number is remembered.
+    products are formed from `gram` and its centring terms `means`. `near` solves systems with a
+    matrix near M, up to a factor. The number of products is remembered.
     """
     length = math.sqrt(active.ones @ active.ones)
     if length == 0.0:
@@ -139,19 +194,26 @@ def solve_projected(
         return product
 
     normal = active.ones / length
-    z = (-active.imbalance / length) * normal
+    straight = normal
+    if near is not None:
+        # Of all vectors with this component along the constraint the one of least curvature.
+        straight = near(normal)
+        straight = straight / float(normal @ straight)
+    z = (-active.imbalance / length) * straight
     image = multiply(z).copy()
     residual = -linear - image
     residual -= (normal @ residual) * normal
-    direction = residual.copy()
     squared = float(residual @ residual)
     along = float(normal @ linear)
-    goal = active.accuracy**2 * min(float(linear @ linear) - along**2, squared)
+    goal = accuracy**2 * min(float(linear @ linear) - along**2, squared)
+    direction, inner = np.zeros(linear.size), 0.0
     for n_products in range(1, budget + 1):
         if squared <= goal:
             break
         active.memory.n_products = n_products
-        following = _advance(multiply(direction), normal, squared, z, image, residual, direction)
+        found = residual if near is None else near(residual)
+        inner = _turn(found, normal, straight, residual, inner, direction)
+        following = _advance(multiply(direction), normal, inner, direction, z, image, residual)
         if following < 0.0:
             break
         squared = following

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,11 +119,10 @@ class FeatureOperator(PlainOperator):
     ) -> tuple[FloatArray, FloatArray, float]:
         """The step from the system ``(B B' + ridge I) z = -(B r + e db)`` of the size of A."""
         if self._gram is not None:
-            none = np.zeros(self.n_samples)
-            matrix: FloatArray = gram_block(self._gram, none, *active.arrays)
+            make = partial(gram_block, self._gram, np.zeros(self.n_samples), *active.arrays)
             scores = self._rows.scores(residual.weight)
             rows_residual = active.apply(scores[active.samples] * active.root)
-            z, intercept = solve_dual(matrix, rows_residual, active)
+            z, intercept = solve_dual(make(), rows_residual, active, make)
             coef = np.zeros(self.n_samples)
             coef[active.samples] = active.apply(z.copy()) * active.root
             return z, residual.weight + self._rows.combine(coef), intercept

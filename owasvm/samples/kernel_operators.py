@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from copy import copy
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -15,9 +18,19 @@ from owasvm.samples._newton_kernels import (
     gram_block,
     lift_gram,
 )
-from owasvm.samples._projected_systems import multiply_symmetric, solve_projected
+from owasvm.samples._projected_systems import (
+    Preconditioner,
+    multiply_symmetric,
+    solve_projected,
+)
 from owasvm.samples.feature_operator import FeatureOperator
-from owasvm.samples.low_rank import factorise, truncate
+from owasvm.samples.low_rank import (
+    FewColumns,
+    approximate,
+    expect_columns,
+    factorise,
+    truncate,
+)
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
     ActiveSet,
@@ -34,8 +47,8 @@ IntArray = NDArray[np.int64]
 
 __all__ = ["GramOperator", "KernelOperator", "LiftedFactor", "multiply_symmetric"]
 
-# Steps from a factor of the kernel matrix cost less as long as it has fewer columns than the
-# samples over this.
+# Steps from a factor of the kernel matrix may cost less as long as it has fewer columns than the
+# samples over this,
 _RANK_DIVISOR = 3
 # and than the samples of a Newton system over this. A factor that was not found is looked for
 # again where it may have so many times the columns.
@@ -43,17 +56,29 @@ _SIZE_DIVISOR = 2
 _GROWTH = 1.5
 # Below this many active samples a Cholesky factorisation costs less than a few products.
 _ITERATE_SIZE = 100
-# Below this share of the samples the part of Q is copied, for shorter products.
-_EXPLICIT_SHARE = 0.5
 # A factor of more columns than this share of the samples saves nothing.
 _MOST_COLUMNS = 0.7
-# Where one sample of so many needs nearly all columns of its own, with so much more left out, all
-# samples need too many: that is known in a twentieth of the time of a factor.
-_LOOK_AT = 4
-_LOOSER = 10.0
-_NEARLY_ALL = 0.95
-# Products with Q that cost about one factorisation, per active sample.
-_PRODUCTS_PER_SIZE = 1 / 12
+# What takes as long as so many multiplications of a factorisation, per entry of a system: its two
+# solutions, copying it, a product with one triangle of it. And what a system by way of a factor,
+# and a product, take beside that.
+_SOLVING = 55.0
+_READING = 25.0
+_PRODUCT = 2.2
+_PER_FACTOR = 1e6
+_PER_PRODUCT = 4e5
+# Products to expect of the first system.
+_LIKELY_PRODUCTS = 20
+# Rows near the kernel may lack this share of the ridge, and of its diagonal.
+_LACKING = 0.1
+_NEAR = 1e-6
+# Looser systems take more Newton steps: 17 fits took 71, 49, 51 and 56 ms (geometric mean) with
+# 1e-4, 1e-5, 1e-6 and 1e-7.
+_LOOSEST_SYSTEM = 1e-5
+
+
+def _work_of_factor(size: int) -> float:
+    """Multiplications of a factorisation that take as long as a system by way of one."""
+    return size**3 / 3.0 + (_SOLVING + _READING) * size**2 + _PER_FACTOR
 
 
 class KernelRows(Protocol):
@@ -206,10 +231,11 @@ class GramOperator(KernelOperator):
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples = active.samples
         rows_residual = active.apply(active.root * residual.scores.take(samples))
-        step = self._iterate(rows_residual, active)
+        make = partial(gram_block, self.gram, self.means, *active.arrays)
+        step = self._iterate(rows_residual, active, make)
         if step is None:
-            matrix: FloatArray = gram_block(self.gram, self.means, *active.arrays)
-            step = solve_dual(matrix, rows_residual, active)
+            active.memory.work += _work_of_factor(samples.size)
+            step = solve_dual(make(), rows_residual, active, make)
         z, intercept = step
         coef = residual.coef.copy()
         change = active.root * active.apply(z)
@@ -220,14 +246,26 @@ class GramOperator(KernelOperator):
         add_gram_rows(self.gram, self.means, samples, change, scores)
         return Vector(coef, scores), intercept
 
-    def rows_near(self, left: float) -> FloatArray | None:
-        some = self.gram[::_LOOK_AT, ::_LOOK_AT]
-        if truncate(some, _LOOSER * left).shape[1] > _NEARLY_ALL * some.shape[0]:
+    def take(self, index: IntArray) -> GramOperator:
+        taken = copy(self)
+        taken.__dict__.pop("_near", None)
+        taken.gram = np.ascontiguousarray(self.gram[np.ix_(index, index)])
+        taken._samples, taken.n_samples = _Matrix(taken.gram), index.size
+        # From the origin of all samples, so that intercepts remain what they are.
+        taken.means = self.means[index]
+        taken._condensed, taken._rank_tried = None, 0
+        return taken
+
+    def expect_columns(self, weight: FloatArray, left: float) -> float:
+        return expect_columns(self.gram, weight, left) if self._is_definite else math.inf
+
+    def find_columns(self, weight: FloatArray, left: float) -> FewColumns | None:
+        if not self._is_definite:
             return None
-        rows = truncate(self.gram, left)
-        if rows.shape[1] > _MOST_COLUMNS * self.n_samples:
+        rows, pivots = truncate(self.gram, weight, left)
+        if pivots.size > _MOST_COLUMNS * self.n_samples:
             return None
-        return rows - rows.mean(axis=0)
+        return FewColumns.of(rows, pivots, centred=self._is_centred)
 
     def can_lift(self) -> bool:
         return True
@@ -238,21 +276,75 @@ class GramOperator(KernelOperator):
         return LiftedFactor(matrix)
 
     def _iterate(
-        self, rows_residual: FloatArray, active: ActiveSet
+        self, rows_residual: FloatArray, active: ActiveSet, make: Callable[[], FloatArray]
     ) -> tuple[FloatArray, float] | None:
         """The step by conjugate gradients, or None when a factorisation is the better choice."""
-        size = active.samples.size
-        if size < _ITERATE_SIZE or active.memory.factorises or not active.free:
+        memory, size, n_samples = active.memory, active.samples.size, self.n_samples
+        memory.n_products = 0
+        if size < _ITERATE_SIZE or not active.free:
             return None
         if active.ones @ active.ones <= 1e-16 * size:
             return None
-        explicit = size < _EXPLICIT_SHARE * self.n_samples
-        matrix = gram_block(self.gram, self.means, *active.arrays) if explicit else None
-        budget = int(_PRODUCTS_PER_SIZE * size)
+        near = self._choose_near(active.ridge)
+        width = 0 if near is None else near[0].shape[1]
+        # What a product takes, in multiplications of a factorisation.
+        small = _PRODUCT * size**2 + 2.0 * _PRODUCT * size * width + _PER_PRODUCT
+        budget = int((_work_of_factor(size) - 4.0 * size * width**2) / small)
+        expected = memory.expect_products(active.ridge)
+        if expected > budget:
+            return None
+        # Few products are worth no copy of the part of Q.
+        likely = expected or min(_LIKELY_PRODUCTS, budget)
+        explicit = likely * _PRODUCT * (n_samples**2 - size**2) > _READING * size**2
+        matrix = make() if explicit else None
         z, intercept, converged = solve_projected(
-            self.gram, self.means, active, rows_residual, budget, matrix
+            self.gram,
+            self.means,
+            active,
+            rows_residual,
+            min(active.accuracy, _LOOSEST_SYSTEM),
+            budget,
+            matrix,
+            None if near is None else self._make_preconditioner(*near, active),
         )
-        active.memory.factorises = not converged
+        memory.note_products(active.ridge, converged=converged)
+        each = small if explicit else small + _PRODUCT * (n_samples**2 - size**2)
+        memory.work += memory.n_products * each + 4.0 * size * width**2
         if not converged or abs(intercept) > MAX_INTERCEPT_STEP:
             return None
         return z, intercept
+
+    @cached_property
+    def _near(self) -> tuple[FloatArray, FloatArray] | None:
+        """Centred rows with nearly the same kernel.
+
+        And what is lacking of its diagonal, on average, with the first of their columns, the first
+        two, and so on.
+        """
+        if not self._is_definite:
+            return None
+        diagonal = float(np.mean(self.gram.diagonal()))
+        rows = approximate(self.gram, _NEAR * diagonal)
+        if rows is None:
+            return None
+        lacking = diagonal - np.cumsum(np.mean(np.square(rows), axis=0))
+        return (rows - rows.mean(axis=0) if self._is_centred else rows), np.maximum(lacking, 0.0)
+
+    def _choose_near(self, ridge: float) -> tuple[FloatArray, float] | None:
+        """As many columns of the rows as a system with that ridge can do with."""
+        if self._near is None:
+            return None
+        rows, lacking = self._near
+        width = min(int(np.count_nonzero(lacking > _LACKING * ridge)) + 1, lacking.size)
+        return rows[:, :width], float(lacking[width - 1])
+
+    def _make_preconditioner(
+        self, rows: FloatArray, lacking: float, active: ActiveSet
+    ) -> Preconditioner:
+        """For the system of an active set."""
+        columns = rows.take(active.samples, axis=0)
+        columns *= active.root[:, np.newaxis]
+        if active.offsets.size > 2:
+            centre_rows(columns, active.tie, active.offsets, active.shrink)
+        unit = float(np.mean(np.square(active.root)))
+        return Preconditioner(columns, active.ridge + unit * lacking)

@@ -23,6 +23,7 @@ where the ridge :math:`\rho` is 1 / penalty. With :math:`h = r + B^T z` this is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
@@ -36,6 +37,7 @@ from owasvm.samples._newton_kernels import centre_rows
 
 if TYPE_CHECKING:
     from owasvm.samples.device import Place
+    from owasvm.samples.low_rank import FewColumns
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -51,6 +53,8 @@ _LEAST_LIFT = 1e-290
 _MAX_LIFTS = 20
 # Samples moved at a time.
 _PART = 2**17
+# Products that a system is expected to take, per product that did not suffice.
+_MORE_THAN_TRIED = 1.5
 
 
 @dataclass
@@ -89,11 +93,28 @@ class Memory:
     factorises : bool, default=False
         Conjugate gradients have failed: an ill-conditioned kernel stays so.
     n_products : int, default=0
-        What they took when they were last used.
+        What the last system took of them, 0 where it was factorised.
+    work : float, default=0.0
+        Multiplications of a factorisation that would have taken as long as all systems did, where
+        they are counted.
+    known_products, known_ridge : float, default=0.0
+        What systems took when they were last tried, and the ridge of that system.
     """
 
     factorises: bool = False
     n_products: int = 0
+    work: float = 0.0
+    known_products: float = 0.0
+    known_ridge: float = 0.0
+
+    def expect_products(self, ridge: float) -> float:
+        """How many products a system with such a ridge will take; 0 where nothing is known."""
+        return self.known_products * max(math.sqrt(self.known_ridge / ridge), 1.0)
+
+    def note_products(self, ridge: float, *, converged: bool) -> None:
+        """Take note of what the last system took."""
+        self.known_products = self.n_products * (1.0 if converged else _MORE_THAN_TRIED)
+        self.known_ridge = ridge
 
 
 @dataclass
@@ -196,6 +217,9 @@ class Operator(Protocol):
     def condense(self, size: int) -> Operator:
         """The same data by few columns, for systems of that size; itself where there are none."""
 
+    def take(self, index: IntArray) -> Operator:
+        """Some of the samples, seen from the same origin."""
+
     @property
     def n_columns(self) -> int | None:
         """Features of :meth:`rows_in_memory`; None where there are no such rows."""
@@ -203,11 +227,14 @@ class Operator(Protocol):
     def rows_in_memory(self) -> FloatArray:
         """The (centred) samples themselves, dense: a copy."""
 
-    def rows_near(self, left: float) -> FloatArray | None:
-        """(Centred) rows X of few columns, those that say most first; None where there are none.
+    def expect_columns(self, weight: FloatArray, left: float) -> float:
+        """About how many :meth:`find_columns` will find; infinite where there are none."""
 
-        The kernel matrix minus ``XX'`` is positive semi-definite, with at most `left` on its
-        diagonal before centring.
+    def find_columns(self, weight: FloatArray, left: float) -> FewColumns | None:
+        """Few columns X with nearly the kernel of the samples; None where there are none.
+
+        The kernel matrix minus ``XX'`` is positive semi-definite, and no entry of its diagonal,
+        seen from zero, is larger than `left` over the square of the sample's `weight`.
         """
 
     def can_lift(self) -> bool:
@@ -233,6 +260,10 @@ class PlainOperator:
         # This class is a part of an operator, all of its heirs are whole ones.
         return cast(Operator, self)
 
+    def take(self, index: IntArray) -> Operator:
+        del index
+        raise NotImplementedError(f"{type(self).__name__} has no part of its samples at hand.")
+
     @property
     def n_columns(self) -> int | None:
         return None
@@ -240,8 +271,12 @@ class PlainOperator:
     def rows_in_memory(self) -> FloatArray:
         raise NotImplementedError(f"{type(self).__name__} has no dense rows of features.")
 
-    def rows_near(self, left: float) -> FloatArray | None:
-        del left
+    def expect_columns(self, weight: FloatArray, left: float) -> float:
+        del weight, left
+        return math.inf
+
+    def find_columns(self, weight: FloatArray, left: float) -> FewColumns | None:
+        del weight, left
         return None
 
     def can_lift(self) -> bool:
@@ -264,12 +299,14 @@ class Lifted(Protocol):
         """Products with the inverse, for many of them; the factor is of no use afterwards."""
 
 
-def factorise_definite(matrix: FloatArray) -> FloatArray | None:
+def factorise_definite(
+    matrix: FloatArray, remake: Callable[[], FloatArray] | None = None
+) -> FloatArray | None:
     """The lower Cholesky factor; overwrites `matrix`, symmetric positive definite.
 
     Rounding can make a nearly singular matrix indefinite. It is then lifted until it can be
     factorised; a matrix for which that does not help has entries that are not finite, and no
-    factor.
+    factor. Of a matrix that has its upper triangle alone `remake` makes another one.
     """
     size = matrix.shape[0]
     diagonal = matrix.diagonal().copy()
@@ -280,8 +317,11 @@ def factorise_definite(matrix: FloatArray) -> FloatArray | None:
         if info == 0:
             return np.asarray(factor)
         jitter = max(10.0 * jitter, _FIRST_LIFT * float(np.abs(diagonal).max()), _LEAST_LIFT)
-        lower = np.tril(matrix, -1)
-        matrix = lower + lower.T
+        if remake is None:
+            lower = np.tril(matrix, -1)
+            matrix = lower + lower.T
+        else:
+            matrix = remake()
         matrix[np.arange(size), np.arange(size)] = diagonal + jitter
     return None
 
@@ -293,9 +333,11 @@ def solve_factorised(factor: FloatArray | None, rhs: FloatArray) -> FloatArray:
     return np.asarray(dpotrs(factor, rhs.T, lower=1)[0]).T
 
 
-def solve_definite(matrix: FloatArray, rhs: FloatArray) -> FloatArray:
-    """Solve for the rows of `rhs`; overwrites `matrix`, symmetric positive definite."""
-    return solve_factorised(factorise_definite(matrix), rhs)
+def solve_definite(
+    matrix: FloatArray, rhs: FloatArray, remake: Callable[[], FloatArray] | None = None
+) -> FloatArray:
+    """Solve for the rows of `rhs`, as :func:`factorise_definite` takes the matrix."""
+    return solve_factorised(factorise_definite(matrix, remake), rhs)
 
 
 @register_jitable
@@ -305,14 +347,20 @@ def limit_intercept(demand: float, curvature: float) -> float:
 
 
 def solve_dual(
-    matrix: FloatArray, rows_residual: FloatArray, active: ActiveSet
+    matrix: FloatArray,
+    rows_residual: FloatArray,
+    active: ActiveSet,
+    remake: Callable[[], FloatArray] | None = None,
 ) -> tuple[FloatArray, float]:
-    """``z`` and db from ``matrix = B B' + ridge I`` and ``rows_residual = B r``."""
+    """``z`` and db from ``matrix = B B' + ridge I`` and ``rows_residual = B r``.
+
+    As :func:`factorise_definite` takes the matrix.
+    """
     if not active.free:
-        return -solve_definite(matrix, rows_residual[None])[0], 0.0
+        return -solve_definite(matrix, rows_residual[None], remake)[0], 0.0
     sides = np.empty((2, rows_residual.size))
     sides[0], sides[1] = rows_residual, active.ones
-    solved = solve_definite(matrix, sides)
+    solved = solve_definite(matrix, sides, remake)
     pulled, curvature = (solved @ active.ones).tolist()
     intercept = limit_intercept(active.imbalance - pulled, curvature)
     return -solved[0] - intercept * solved[1], intercept

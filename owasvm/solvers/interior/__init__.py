@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm.solvers.clock import Clock
-from owasvm.solvers.interior._pairs import centre
-from owasvm.solvers.interior.groups import Staircase, choose_groups
+from owasvm.solvers.interior._pairs import add_mismatch, centre, restore
+from owasvm.solvers.interior.groups import Meeting, Staircase, choose_groups, expect_levels
 from owasvm.solvers.interior.pairs import ArrayPairs, CompiledPairs, Pairs, PairStart
 from owasvm.solvers.interior.systems import (
     FeatureSystem,
@@ -53,12 +53,14 @@ FloatArray = NDArray[np.float64]
 __all__ = [
     "FeatureSystem",
     "KernelSystem",
+    "Meeting",
     "Point",
     "Staircase",
     "Start",
     "System",
     "TruncatedSystem",
     "choose_groups",
+    "expect_levels",
     "minimise",
 ]
 
@@ -78,11 +80,14 @@ _BOLD = 0.99
 # After so many steps below this a start is given up; the next one has so many times its gap.
 _MOST_SHORT_STEPS = 3
 _SHORT_STEP = 0.03
-_FURTHER = 10.0
+_FURTHER = (1.0, 10.0, 100.0)
 # A start that ends this close, in multiples of the accuracy, is as good as there.
 _NEARLY = 2.0
 # Shares of the cap and of the levels at the start.
 _FIRST_SHARE = 0.9
+# Given shares may be so much closer to their ends than on the central path.
+_KEEP = 0.1
+_NO_SHARES = np.empty((0, 0))
 
 
 @dataclass
@@ -105,6 +110,10 @@ class Point:
         Between the levelled problem and its dual; infinite where numbers broke down.
     n_iter : int
         Iterations.
+    shares : ndarray of shape (n_levels, n_samples)
+        How far samples lie above the levels they meet, from 0 to 1.
+    meeting : Meeting
+        Which those are.
     """
 
     dual: FloatArray
@@ -114,6 +123,8 @@ class Point:
     slack: FloatArray
     gap: float
     n_iter: int
+    shares: FloatArray
+    meeting: Meeting
 
 
 @dataclass
@@ -127,6 +138,10 @@ class Start:
     gap : float
         Between the levelled problem and its dual, to begin with: a multiple of what the point is
         off by.
+    shares : ndarray of shape (n_levels, n_samples) or None, default=None
+        How far samples lie above levels, from 0 to 1. Without them the slacks tell.
+    dual : ndarray of shape (n_samples,) or None, default=None
+        A dual point to begin near. Without it the shares tell.
     """
 
     w: FloatArray
@@ -134,6 +149,8 @@ class Start:
     intercept: float
     slack: FloatArray
     gap: float
+    shares: FloatArray | None = None
+    dual: FloatArray | None = None
 
 
 class _State:
@@ -141,82 +158,128 @@ class _State:
 
     def __init__(
         self,
-        stairs: Staircase,
+        meeting: Meeting,
         mass: FloatArray,
         place: Place | None,
         start: Start | None,
+        further: float = 1.0,
     ) -> None:
-        n_levels = stairs.jump.size
-        n_pairs = int(np.sum(stairs.spans[:, 1] - stairs.spans[:, 0]))
-        self.n_products = 2 * n_pairs + n_levels
+        stairs = meeting.stairs
+        self._meeting = meeting
+        self.spans = meeting.spans
+        self.n_products = 2 * meeting.n_pairs + stairs.jump.size
         self.limit = stairs.jump * stairs.reach
+        # Shares of pairs that stay as they are, by sample and by level.
+        self._settled_dual, self._settled_use = meeting.settle(mass)
         # What levels that do not meet their limits yet cost, about; steps leave a share of it.
         self.beyond = 0.0
-        pairs = self._begin(stairs, mass) if start is None else self._go_on(stairs, mass, start)
+        shape = stairs.jump.size, mass.size
+        pairs = PairStart(
+            np.zeros(shape),
+            np.ones(shape),
+            np.ones(shape),
+            stairs.jump,
+            mass,
+            meeting.spans.astype(np.uint64),
+        )
+        if start is None:
+            self._begin(stairs, pairs)
+        else:
+            self._go_on(stairs, pairs, start, further)
         self.pairs: Pairs
-        if place is not None and n_pairs == mass.size * n_levels:
+        if place is not None and meeting.is_whole:
             self.pairs = ArrayPairs(pairs, place)
         else:
             self.pairs = CompiledPairs(pairs)
 
-    def _begin(self, stairs: Staircase, mass: FloatArray) -> PairStart:
-        """At w = 0."""
-        levels = np.arange(stairs.jump.size)
-        met = (stairs.spans[:, :1] <= levels) & (levels < stairs.spans[:, 1:])
-        n_pairs = int(np.count_nonzero(met))
-        filled = _FIRST_SHARE * stairs.reach / (mass @ met)
-        share = np.where(met, np.outer(mass, stairs.jump * filled), 0.0)
-        rest = np.where(met, np.outer(mass, stairs.jump) - share, np.inf)
-        barrier = 0.5 * float(np.sum(share * (1.0 - filled))) / n_pairs
-        typical = float(mass.mean())
-        pushed = barrier / (typical * stairs.jump) * (1.0 / (1.0 - filled) - 1.0 / filled)
-        self.level = 1.0 - np.clip(pushed, -2.0, 0.9)
-        self.slack = np.ones(mass.size)
-        self.intercept = 0.0
-        above = barrier / rest
-        below = np.divide(barrier, share, out=np.zeros_like(share), where=met)
-        lacking = (self.slack[:, np.newaxis] - self.level) - (above - below)
-        above += np.maximum(lacking, 0.0)
-        below += np.maximum(-lacking, 0.0)
-        self.dual = share.sum(axis=1)
-        self.used = share.sum(axis=0)
-        self.bound = self.limit - self.used
-        return PairStart(share, below, above, stairs.jump, mass, stairs.spans)
+    def describe(self, system: System, gap: float, n_iter: int) -> Point:
+        """The point where the method stands, without its shares."""
+        return Point(
+            self.dual.copy(),
+            system.w.copy(),
+            system.coef.copy(),
+            self.intercept,
+            self.slack.copy(),
+            gap,
+            n_iter,
+            _NO_SHARES,
+            self._meeting,
+        )
 
-    def _go_on(self, stairs: Staircase, mass: FloatArray, start: Start) -> PairStart:
-        """On the central path of the pairs, at given slacks and levels."""
-        shape = mass.size, stairs.jump.size
-        barrier = start.gap / self.n_products
+    def move(self, step: float) -> None:
+        """Take a step of the pairs along their direction."""
+        dual, used = self.pairs.move(step)
+        self.dual, self.used = dual + self._settled_dual, used + self._settled_use
+
+    def _begin(self, stairs: Staircase, pairs: PairStart) -> None:
+        """At w = 0."""
+        jump, mass = stairs.jump, pairs.mass
+        self.dual, self.used = np.zeros(mass.size), np.zeros(jump.size)
+        self.level, self.slack, self.intercept = np.ones(jump.size), np.ones(mass.size), 0.0
+        spans = [slice(*span) for span in pairs.spans.astype(np.int64).tolist()]
+        filled = np.array(
+            [
+                _FIRST_SHARE * reach / mass[span].sum()
+                for reach, span in zip(stairs.reach, spans, strict=True)
+            ]
+        )
+        shares = [
+            mass[span] * (height * part)
+            for height, part, span in zip(jump, filled, spans, strict=True)
+        ]
+        totals = np.array([share.sum() for share in shares])
+        barrier = float(totals @ (1.0 - filled)) / self.n_products
+        pushed = barrier / (float(mass.mean()) * jump) * (1.0 / (1.0 - filled) - 1.0 / filled)
+        self.level -= np.clip(pushed, -2.0, 0.9)
+        for g, (share, span) in enumerate(zip(shares, spans, strict=True)):
+            above = barrier / (jump[g] * mass[span] - share)
+            below = barrier / share
+            lacking = (self.slack[span] - self.level[g]) - (above - below)
+            pairs.share[g, span] = share
+            pairs.above[g, span] = above + np.maximum(lacking, 0.0)
+            pairs.below[g, span] = below + np.maximum(-lacking, 0.0)
+            self.dual[span] += share
+        self.used = totals
+        self.bound = self.limit - self.used
+
+    def _go_on(self, stairs: Staircase, pairs: PairStart, start: Start, further: float) -> None:
+        """Next to the central path of the pairs, at given slacks and levels."""
+        gap, keeps = start.gap, 1.0
+        where = start.slack, stairs.height, *pairs[3:]
+        if start.shares is not None:
+            np.multiply(start.shares, np.outer(stairs.jump, pairs.mass), out=pairs.share)
+            gap, keeps = max(gap, add_mismatch(*where, pairs.share)), _KEEP
+        barrier = further * gap / self.n_products
         self.slack, self.intercept = start.slack.copy(), start.intercept
         # No level leaves more of its limit than all of it.
         self.level = np.maximum(stairs.height, barrier / self.limit)
-        self.bound = barrier / self.level
-        pairs = PairStart(
-            np.zeros(shape), np.ones(shape), np.ones(shape), stairs.jump, mass, stairs.spans
-        )
-        self.dual, self.used = np.empty(shape[0]), np.empty(shape[1])
+        self.dual, self.used = np.empty(self.slack.size), np.empty(self.level.size)
         centre(
             barrier,
+            keeps,
             self.slack,
             self.level,
-            stairs.jump,
-            mass,
-            stairs.spans,
-            pairs.share,
-            pairs.below,
-            pairs.above,
+            *pairs[3:],
+            *pairs[:3],
             self.dual,
             self.used,
         )
+        if start.dual is not None:
+            missing = start.dual - self._settled_dual - self.dual
+            restore(missing, *pairs[3:], *pairs[:3], self.dual, self.used)
+        self.dual += self._settled_dual
+        self.used += self._settled_use
+        self.bound = barrier / self.level
+        if start.shares is not None:
+            self.bound = np.maximum(self.limit - self.used, _KEEP * self.bound)
         self.beyond = float(self.level @ np.abs(self.limit - self.used - self.bound))
-        return pairs
 
 
 def minimise(
     system: System,
     y: FloatArray,
     mass: FloatArray | None,
-    stairs: Staircase,
+    meeting: Meeting,
     accuracy: float,
     clock: Clock,
     place: Place | None = None,
@@ -224,53 +287,66 @@ def minimise(
 ) -> Point:
     """Minimise the levelled problem until its relative gap is below `accuracy`.
 
-    `place` is the device to keep the pairs on. Without a `start` the method begins at w = 0; one
-    that leads nowhere is tried again further from the boundary, and given up then.
+    All samples are in the order of the `meeting`. `place` is the device to keep the pairs on.
+    Without a `start` the method begins at w = 0; one that leads nowhere is tried again further
+    from the boundary, and given up then.
     """
     mass = np.ones(y.size) if mass is None else mass
-    starts: list[Start | None] = [None]
     if start is not None:
-        starts = [replace(start, gap=_FURTHER**k * start.gap) for k in range(3)] + [None]
-    for begin in starts:
-        if begin is None:
-            system.reset()
-        else:
-            system.go_to(begin.w, begin.coef)
-        state = _State(stairs, mass, place, begin)
-        point = _descend(system, state, accuracy, clock, may_give_up=begin is not None)
+        point = _descend_from(start, system, mass, meeting, accuracy, clock, place)
+        if point.gap <= _NEARLY * accuracy or clock.expired:
+            return point
+    system.reset()
+    return _descend(system, _State(meeting.whole(), mass, place, None), accuracy, clock)
+
+
+def _descend_from(
+    start: Start,
+    system: System,
+    mass: FloatArray,
+    meeting: Meeting,
+    accuracy: float,
+    clock: Clock,
+    place: Place | None,
+) -> Point:
+    """From a start, or further and further from the boundary where that leads nowhere."""
+    if start.dual is not None:
+        # Next to the boundary no step is long enough to bring w and the dual point together.
+        system.go_to(start.w, start.coef)
+        start = replace(start, gap=max(start.gap, system.begin(start.dual, start.gap)))
+    for further in _FURTHER:
+        system.go_to(start.w, start.coef)
+        state = _State(meeting, mass, place, start, further)
+        point = _descend(system, state, accuracy, clock, may_give_up=True)
         if point.gap <= _NEARLY * accuracy or clock.expired:
             break
     return point
 
 
 def _descend(
-    system: System, state: _State, accuracy: float, clock: Clock, *, may_give_up: bool
+    system: System,
+    state: _State,
+    accuracy: float,
+    clock: Clock,
+    *,
+    may_give_up: bool = False,
 ) -> Point:
     """Iterate until the accuracy is reached, numbers break down, or short steps lead nowhere."""
-    best = Point(
-        state.dual.copy(), system.w.copy(), system.coef.copy(), 0.0, state.slack.copy(), np.inf, 0
-    )
+    best = state.describe(system, np.inf, 0)
     n_short = 0
     with np.errstate(all="ignore"):
         for n_iter in range(_MAX_ITERATIONS):
             gap, weight, by_sample, by_level = state.pairs.weigh()
             gap += float(state.level @ state.bound)
-            weights = Weights(weight, by_sample, by_level + state.bound / state.level)
+            by_level = by_level + state.bound / state.level
+            weights = Weights(weight, by_sample, by_level, state.spans)
             distance = system.begin(state.dual, gap)
             value = float(state.dual.sum()) - 0.5 * distance
             error = (gap + state.beyond + distance) / max(1.0, abs(value))
             if not np.isfinite(error):
                 break
             if error < best.gap:
-                best = Point(
-                    state.dual.copy(),
-                    system.w.copy(),
-                    system.coef.copy(),
-                    state.intercept,
-                    state.slack.copy(),
-                    error,
-                    n_iter,
-                )
+                best = state.describe(system, error, n_iter)
             if error <= accuracy or clock.expired:
                 break
             system.factorise(weights)
@@ -278,7 +354,7 @@ def _descend(
             n_short += int(step < _SHORT_STEP)
             if step <= 0.0 or (may_give_up and n_short == _MOST_SHORT_STEPS):
                 break
-    return best
+    return replace(best, shares=state.pairs.find_shares())
 
 
 def _iterate(state: _State, system: System, barrier: float) -> float:
@@ -325,7 +401,7 @@ def _iterate(state: _State, system: System, barrier: float) -> float:
     state.slack += step * direction.slack
     state.intercept += step * direction.intercept
     state.beyond *= 1.0 - step
-    state.dual, state.used = pairs.move(step)
+    state.move(step)
     system.advance(step, direction, state.dual)
     return step
 

@@ -1,9 +1,9 @@
-"""Compiled loops over all pairs of a sample and a level: plain functions on arrays.
+"""Compiled loops over all pairs of a level and a sample: plain functions on arrays.
 
-A pair (i, g) has a dual share p in ``(0, cap)``, ``cap = jump[g] * mass[i]``, and two positive
+A pair (g, i) has a dual share p in ``(0, cap)``, ``cap = jump[g] * mass[i]``, and two positive
 distances ``above - below = u_i - t_g``. On the central path ``below * p`` and
-``above * (cap - p)`` are both equal to the barrier parameter. A sample meets the levels of the
-samples it is ranked among, those from ``spans[i, 0]`` up to ``spans[i, 1]``.
+``above * (cap - p)`` are both equal to the barrier parameter. A level meets the samples from
+``spans[g, 0]`` up to ``spans[g, 1]``: inner loops run over samples, of which there are many.
 """
 
 import math
@@ -22,11 +22,33 @@ IndexArray = NDArray[np.uint64]
 _LOOSE = {"reassoc", "contract", "nnan", "nsz"}
 # Shares start at least this far, relative to their cap, from both ends.
 _EDGE = 1e-12
+# They change by this share of what is left to their ends, at most.
+_MOST_CHANGE = 0.5
+
+
+@njit(cache=True, fastmath=_LOOSE)
+def add_mismatch(
+    slack: FloatArray,
+    level: FloatArray,
+    jump: FloatArray,
+    mass: FloatArray,
+    spans: IndexArray,
+    share: FloatArray,
+) -> float:
+    """What shares lack: those of pairs on one side of their level that belong to the other."""
+    total = 0.0
+    for g in range(jump.size):
+        for i in range(spans[g, 0], spans[g, 1]):
+            apart = slack[i] - level[g]
+            rest = jump[g] * mass[i] - share[g, i]
+            total += max(apart, 0.0) * rest + max(-apart, 0.0) * share[g, i]
+    return total
 
 
 @njit(cache=True, fastmath=_LOOSE)
 def centre(
     barrier: float,
+    keeps: float,
     slack: FloatArray,
     level: FloatArray,
     jump: FloatArray,
@@ -38,26 +60,72 @@ def centre(
     by_sample: FloatArray,
     by_level: FloatArray,
 ) -> None:
-    """Overwrites the pairs by those of the central path, and the sums of their shares."""
-    by_level[:] = 0.0
-    for i in range(share.shape[0]):
+    """Overwrites the distances of the pairs by those of the central path.
+
+    Shares are moved no closer to their ends than the part `keeps` of what the central path would
+    leave: with 1.0 they are those of the central path. Overwrites their sums.
+    """
+    by_sample[:] = 0.0
+    for g in range(jump.size):
         total = 0.0
-        for g in range(spans[i, 0], spans[i, 1]):
+        for i in range(spans[g, 0], spans[g, 1]):
             cap = jump[g] * mass[i]
             apart = slack[i] - level[g]
             scaled = apart * cap / barrier
-            value = cap * (0.5 + 0.5 * scaled / (2.0 + math.sqrt(scaled * scaled + 4.0)))
-            value = min(max(value, _EDGE * cap), (1.0 - _EDGE) * cap)
+            # What the central path leaves to the end that is nearer.
+            root = math.sqrt(scaled * scaled + 4.0)
+            least = max(cap * (2.0 + root - abs(scaled)) / (2.0 * (2.0 + root)), _EDGE * cap)
+            near = barrier / (cap - least)
             if apart >= 0.0:
-                below[i, g] = barrier / value
-                above[i, g] = below[i, g] + apart
+                below[g, i] = near
+                above[g, i] = near + apart
+                value = min(max(share[g, i], keeps * (cap - least)), cap - keeps * least)
             else:
-                above[i, g] = barrier / (cap - value)
-                below[i, g] = above[i, g] - apart
-            share[i, g] = value
+                above[g, i] = near
+                below[g, i] = near - apart
+                value = min(max(share[g, i], keeps * least), cap - keeps * (cap - least))
+            share[g, i] = value
             total += value
-            by_level[g] += value
-        by_sample[i] = total
+            by_sample[i] += value
+        by_level[g] = total
+
+
+@njit(cache=True, fastmath=_LOOSE)
+def restore(
+    missing: FloatArray,
+    jump: FloatArray,
+    mass: FloatArray,
+    spans: IndexArray,
+    share: FloatArray,
+    below: FloatArray,
+    above: FloatArray,
+    by_sample: FloatArray,
+    by_level: FloatArray,
+) -> None:
+    """Changes shares in place so that samples pay what is `missing`, as far as they can.
+
+    As they would follow a change of the slack: pairs that lie close to each other do. Overwrites
+    the sums of the shares, and `missing`.
+    """
+    by_sample[:] = 0.0
+    for g in range(jump.size):
+        for i in range(spans[g, 0], spans[g, 1]):
+            rest = jump[g] * mass[i] - share[g, i]
+            by_sample[i] += share[g, i] * rest / (above[g, i] * share[g, i] + below[g, i] * rest)
+    for i in range(missing.size):
+        missing[i] = missing[i] / by_sample[i] if by_sample[i] > 0.0 else 0.0
+        by_sample[i] = 0.0
+    for g in range(jump.size):
+        total = 0.0
+        for i in range(spans[g, 0], spans[g, 1]):
+            rest = jump[g] * mass[i] - share[g, i]
+            weight = share[g, i] * rest / (above[g, i] * share[g, i] + below[g, i] * rest)
+            change = max(missing[i] * weight, -_MOST_CHANGE * share[g, i])
+            value = share[g, i] + min(change, _MOST_CHANGE * rest)
+            share[g, i] = value
+            total += value
+            by_sample[i] += value
+        by_level[g] = total
 
 
 @njit(cache=True, fastmath=_LOOSE)
@@ -77,20 +145,20 @@ def weigh(
 
     Also `inverses`: those of share and of what is left of the cap.
     """
-    by_level[:] = 0.0
+    by_sample[:] = 0.0
     gap = 0.0
-    for i in range(share.shape[0]):
+    for g in range(jump.size):
         total = 0.0
-        for g in range(spans[i, 0], spans[i, 1]):
-            rest = jump[g] * mass[i] - share[i, g]
-            gap += below[i, g] * share[i, g] + above[i, g] * rest
-            inverses[0, i, g] = 1.0 / share[i, g]
-            inverses[1, i, g] = 1.0 / rest
-            value = 1.0 / (above[i, g] * inverses[1, i, g] + below[i, g] * inverses[0, i, g])
-            weight[i, g] = value
+        for i in range(spans[g, 0], spans[g, 1]):
+            rest = jump[g] * mass[i] - share[g, i]
+            gap += below[g, i] * share[g, i] + above[g, i] * rest
+            inverses[0, g, i] = 1.0 / share[g, i]
+            inverses[1, g, i] = 1.0 / rest
+            value = 1.0 / (above[g, i] * inverses[1, g, i] + below[g, i] * inverses[0, g, i])
+            weight[g, i] = value
             total += value
-            by_level[g] += value
-        by_sample[i] = total
+            by_sample[i] += value
+        by_level[g] = total
     return gap
 
 
@@ -119,22 +187,22 @@ def aim(
 
     Also `offset`, what shares change by with u and t still, and its sums.
     """
-    by_level[:] = 0.0
-    for i in range(share.shape[0]):
+    by_sample[:] = 0.0
+    for g in range(jump.size):
         total = 0.0
-        for g in range(spans[i, 0], spans[i, 1]):
-            first = target - below[i, g] * share[i, g]
-            second = target - above[i, g] * (jump[g] * mass[i] - share[i, g])
+        for i in range(spans[g, 0], spans[g, 1]):
+            first = target - below[g, i] * share[g, i]
+            second = target - above[g, i] * (jump[g] * mass[i] - share[g, i])
             if corrects:
-                first -= below_step[i, g] * share_step[i, g]
-                second += above_step[i, g] * share_step[i, g]
-            wanted_below[i, g] = first
-            wanted_above[i, g] = second
-            value = weight[i, g] * (first * inverses[0, i, g] - second * inverses[1, i, g])
-            offset[i, g] = value
+                first -= below_step[g, i] * share_step[g, i]
+                second += above_step[g, i] * share_step[g, i]
+            wanted_below[g, i] = first
+            wanted_above[g, i] = second
+            value = weight[g, i] * (first * inverses[0, g, i] - second * inverses[1, g, i])
+            offset[g, i] = value
             total += value
-            by_level[g] += value
-        by_sample[i] = total
+            by_sample[i] += value
+        by_level[g] = total
 
 
 @njit(cache=True, fastmath=_LOOSE)
@@ -162,27 +230,24 @@ def aim_centre(
 
     Overwrites `offset` and its sums.
     """
-    by_level[:] = 0.0
-    for i in range(share.shape[0]):
+    by_sample[:] = 0.0
+    least, most = 0.1 * target, 10.0 * target
+    for g in range(jump.size):
         total = 0.0
-        for g in range(spans[i, 0], spans[i, 1]):
-            change = step * share_step[i, g]
-            rest = jump[g] * mass[i] - share[i, g] - change
-            first = (below[i, g] + step * below_step[i, g]) * (share[i, g] + change)
-            second = (above[i, g] + step * above_step[i, g]) * rest
-            wanted_below[i, g] += max(
-                min(max(first, 0.1 * target), 10.0 * target) - first, -10.0 * target
-            )
-            wanted_above[i, g] += max(
-                min(max(second, 0.1 * target), 10.0 * target) - second, -10.0 * target
-            )
-            value = weight[i, g] * (
-                wanted_below[i, g] * inverses[0, i, g] - wanted_above[i, g] * inverses[1, i, g]
-            )
-            offset[i, g] = value
+        for i in range(spans[g, 0], spans[g, 1]):
+            change = step * share_step[g, i]
+            rest = jump[g] * mass[i] - share[g, i] - change
+            first = (below[g, i] + step * below_step[g, i]) * (share[g, i] + change)
+            second = (above[g, i] + step * above_step[g, i]) * rest
+            one = wanted_below[g, i] + max(min(max(first, least), most) - first, -most)
+            two = wanted_above[g, i] + max(min(max(second, least), most) - second, -most)
+            wanted_below[g, i] = one
+            wanted_above[g, i] = two
+            value = weight[g, i] * (one * inverses[0, g, i] - two * inverses[1, g, i])
+            offset[g, i] = value
             total += value
-            by_level[g] += value
-        by_sample[i] = total
+            by_sample[i] += value
+        by_level[g] = total
 
 
 @njit(cache=True, fastmath=_LOOSE)
@@ -202,25 +267,25 @@ def expand(
     above_step: FloatArray,
     blocking: FloatArray,
 ) -> tuple[float, float]:
-    """Overwrites the steps of the pairs, and `blocking`, 1 over the longest step of each level.
+    """Overwrites the steps of the pairs, and `blocking`, 1 over the longest step of each sample.
 
     Returns 1 over the longest step of all, and the second order of both products in a step.
     """
     blocking[:] = 0.0
     second_order = 0.0
-    for i in range(weight.shape[0]):
-        for g in range(spans[i, 0], spans[i, 1]):
-            change = weight[i, g] * (slack_step[i] - level_step[g]) + offset[i, g]
-            first = (wanted_below[i, g] - below[i, g] * change) * inverses[0, i, g]
-            second = (wanted_above[i, g] + above[i, g] * change) * inverses[1, i, g]
-            share_step[i, g] = change
-            below_step[i, g] = first
-            above_step[i, g] = second
+    for g in range(level_step.size):
+        for i in range(spans[g, 0], spans[g, 1]):
+            change = weight[g, i] * (slack_step[i] - level_step[g]) + offset[g, i]
+            first = (wanted_below[g, i] - below[g, i] * change) * inverses[0, g, i]
+            second = (wanted_above[g, i] + above[g, i] * change) * inverses[1, g, i]
+            share_step[g, i] = change
+            below_step[g, i] = first
+            above_step[g, i] = second
             second_order += change * (first - second)
-            # One maximum per level: a single one would be a chain of waits.
-            shares = max(-change * inverses[0, i, g], change * inverses[1, i, g])
-            distances = max(-first / below[i, g], -second / above[i, g])
-            blocking[g] = max(blocking[g], max(shares, distances))
+            # One maximum per sample: a single one would be a chain of waits.
+            shares = max(-change * inverses[0, g, i], change * inverses[1, g, i])
+            distances = max(-first / below[g, i], -second / above[g, i])
+            blocking[i] = max(blocking[i], max(shares, distances))
     return blocking.max(), second_order
 
 
@@ -238,13 +303,13 @@ def move(
     by_level: FloatArray,
 ) -> None:
     """Changes the pairs in place; overwrites the sums of the shares."""
-    by_level[:] = 0.0
-    for i in range(share.shape[0]):
+    by_sample[:] = 0.0
+    for g in range(by_level.size):
         total = 0.0
-        for g in range(spans[i, 0], spans[i, 1]):
-            share[i, g] += step * share_step[i, g]
-            below[i, g] += step * below_step[i, g]
-            above[i, g] += step * above_step[i, g]
-            total += share[i, g]
-            by_level[g] += share[i, g]
-        by_sample[i] = total
+        for i in range(spans[g, 0], spans[g, 1]):
+            share[g, i] += step * share_step[g, i]
+            below[g, i] += step * below_step[g, i]
+            above[g, i] += step * above_step[g, i]
+            total += share[g, i]
+            by_sample[i] += share[g, i]
+        by_level[g] = total

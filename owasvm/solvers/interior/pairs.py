@@ -1,6 +1,6 @@
-"""All pairs of a sample and a level, and the steps they take.
+"""All pairs of a level and a sample, and the steps they take.
 
-A pair (i, g) has a dual share p in ``(0, cap)``, ``cap = jump[g] * mass[i]``, and two positive
+A pair (g, i) has a dual share p in ``(0, cap)``, ``cap = jump[g] * mass[i]``, and two positive
 distances ``above - below = u_i - t_g``. On the central path ``below * p`` and
 ``above * (cap - p)`` are both equal to the barrier parameter.
 
@@ -29,9 +29,9 @@ __all__ = ["ArrayPairs", "CompiledPairs", "PairStart", "Pairs"]
 
 
 class PairStart(NamedTuple):
-    """Where pairs begin: arrays of shape (n_samples, n_levels), and what their caps are made of.
+    """Where pairs begin: arrays of shape (n_levels, n_samples), and what their caps are made of.
 
-    ``spans`` holds the levels that each sample meets, first and behind the last.
+    ``spans`` holds the samples that each level meets, first and behind the last.
     """
 
     share: FloatArray
@@ -66,6 +66,9 @@ class Pairs(Protocol):
     def exchange(self) -> None:
         """Put the direction aside, and take the one that was."""
 
+    def find_shares(self) -> FloatArray:
+        """Shares of the caps, from 0 to 1."""
+
     def move(self, step: float) -> tuple[FloatArray, FloatArray]:
         """Take the step; sums of the shares by sample and by level."""
 
@@ -82,7 +85,7 @@ class CompiledPairs:
     def __init__(self, start: PairStart) -> None:
         self._values = start
         self._spans = start.spans
-        self._blocking = np.empty(start.jump.size)
+        self._blocking = np.empty(start.mass.size)
         shape = start.share.shape
         # Inverses, weights and offsets.
         self._how = (np.empty((2, *shape)), np.zeros(shape), np.empty(shape))
@@ -129,6 +132,10 @@ class CompiledPairs:
     def exchange(self) -> None:
         self._steps, self._aside = self._aside, self._steps
 
+    def find_shares(self) -> FloatArray:
+        values = self._values
+        return values.share / np.outer(values.jump, values.mass)
+
     def move(self, step: float) -> tuple[FloatArray, FloatArray]:
         sums = self._sums()
         values = self._values
@@ -154,13 +161,13 @@ class ArrayPairs:
         self._share = place.send(start.share)
         self._below = place.send(start.below)
         self._above = place.send(start.above)
-        self._cap = place.send(start.mass)[:, None] * place.send(start.jump)[None, :]
+        self._cap = place.send(start.jump)[:, None] * place.send(start.mass)[None, :]
         self._steps: tuple[Array, Array, Array] = (0.0, 0.0, 0.0)
         self._aside = self._steps
 
     def _sums(self, values: Array) -> tuple[FloatArray, FloatArray]:
         place, xp = self._place, self._place.xp
-        return place.fetch(xp.sum(values, axis=1)), place.fetch(xp.sum(values, axis=0))
+        return place.fetch(xp.sum(values, axis=0)), place.fetch(xp.sum(values, axis=1))
 
     def weigh(self) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         share, below, above = self._share, self._below, self._above
@@ -202,7 +209,7 @@ class ArrayPairs:
 
     def expand(self, slack_step: FloatArray, level_step: FloatArray) -> tuple[float, float]:
         place, xp = self._place, self._place.xp
-        apart = place.send(slack_step)[:, None] - place.send(level_step)[None, :]
+        apart = place.send(slack_step)[None, :] - place.send(level_step)[:, None]
         change = self._weight * apart + self._offset
         first = (self._wanted[0] - self._below * change) / self._share
         second = (self._wanted[1] + self._above * change) / self._rest
@@ -218,6 +225,9 @@ class ArrayPairs:
 
     def exchange(self) -> None:
         self._steps, self._aside = self._aside, self._steps
+
+    def find_shares(self) -> FloatArray:
+        return self._place.fetch(self._share / self._cap)
 
     def move(self, step: float) -> tuple[FloatArray, FloatArray]:
         share_step, below_step, above_step = self._steps

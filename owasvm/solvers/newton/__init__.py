@@ -52,6 +52,9 @@ __all__ = [
 
 # The first steps of most fits meet large systems, and few of the others do.
 _MANY_LARGE_SYSTEMS = 4
+# Conjugate gradients solve them sooner than few columns do where these are more than half of so
+# many times the root of the number of samples.
+_SIZE_OF_ROOT = 10.0
 
 
 def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> Solution:
@@ -168,7 +171,7 @@ class _Course:
     def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float, clock: Clock) -> None:
         self._task = task
         self._clock = clock
-        self._effort = Effort(task)
+        self._effort = Effort(task, tol)
         self._turn = SplittingTurn(task, self._effort, tol)
         self._rescue = Rescue(problem, task, self._effort, tol)
 
@@ -183,13 +186,15 @@ class _Course:
         last = start
         for last in self._steps(steps):
             yield last
-            if self._rescue.is_due(last):
+            if self._rescue.is_due(last) and not self._may_split(last):
                 # Judged before it is left behind: nothing better may come.
                 yield replace(last, is_final=True)
                 break
-        for rescued in self._rescue.iterates(last, self._clock, self._split):
+        for rescued in self._rescue.iterates(last, self._clock):
             yield rescued
-            last = replace(rescued, is_final=False)
+            # Gaps of levels that are too coarse do not tell which one is better.
+            if rescued.objective <= last.objective:
+                last = replace(rescued, is_final=False)
         for split in self._split(last):
             yield split
             last = split
@@ -208,16 +213,28 @@ class _Course:
             self._effort.note(last)
             yield last
             n_large += int(last.n_active >= LARGE_SYSTEM)
-            if n_large >= _MANY_LARGE_SYSTEMS and task.condense(last.n_active):
+            if n_large >= _MANY_LARGE_SYSTEMS and task.condense(self._limit_size(last.n_active)):
                 w = task.operator.vector(last.w.coef.copy())
                 yield from self._steps(iterates(task, replace(last, w=w, dual=last.dual.copy())))
-            if self._turn.is_due(last) and not self._rescue.is_preferred(last):
+            is_due = self._turn.is_due(is_steep=self._rescue.is_steep)
+            is_due = is_due or self._rescue.is_due(last)
+            if is_due and self._may_split(last):
                 found = None
                 # The steps own their arrays, and go on from there if nothing better comes.
                 for found in self._turn.iterates(last, self._clock):
                     yield found
                 if found is not None and found.gap < last.gap:
                     yield from self._steps(iterates(task, found))
+
+    def _may_split(self, last: Iterate) -> bool:
+        """Whether splitting has its turn, or is to have it before interior points have theirs."""
+        if self._turn.is_at_work:
+            return True
+        return self._turn.is_open and not self._rescue.is_preferred(last)
+
+    def _limit_size(self, size: int) -> int:
+        """Size of systems for which few columns are looked for."""
+        return min(size, int(_SIZE_OF_ROOT * math.sqrt(self._task.operator.n_samples)))
 
 
 def _describe(iterate: Iterate, course: _Course, clock: Clock) -> dict[str, Any]:

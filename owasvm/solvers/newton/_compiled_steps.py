@@ -2,8 +2,8 @@
 
 The method is that of :mod:`owasvm.solvers.newton.core`, and so are its parts; what is compiled
 here is what lies between them. One function of this size takes seconds to compile, so that it
-serves series of fits and nothing else (:mod:`owasvm.solvers.newton.series`). In the functions
-below `prox` is empty, which stands for a prox that nobody asks for, and for masses that are 1.
+serves series of fits and nothing else (:mod:`owasvm.solvers.newton.series`). What belongs to
+the loss comes as a :class:`owasvm.losses.parts.RankTable`.
 """
 
 import math
@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.losses.parts import INACTIVE, Workspace, pool_and_clip_equal, sort_beside
+from owasvm.losses.parts import (
+    INACTIVE,
+    RankTable,
+    charge_copies,
+    pool_and_clip_copies,
+    pool_and_clip_equal,
+    sort_beside,
+)
 from owasvm.samples.operators import MAX_INTERCEPT_STEP, limit_intercept
 from owasvm.samples.parts import add_gram_rows_to, centre, write_gram_block
 from owasvm.solvers.newton._bracket import begin_search, next_step
@@ -31,10 +38,12 @@ Labels = NDArray[np.int32]
 
 # Rows of `vectors`. The residual and the direction are held by their coefficients and scores, as
 # w is.
-N_VECTORS = 12
+N_VECTORS = 15
 COEF, SCORES, MULTIPLIER, DUAL, SLACK = range(5)
 RESIDUAL, RESIDUAL_SCORES, DIRECTION, DIRECTION_SCORES = range(5, 9)
-_TRIAL, _PARTIAL, _VALUES = range(9, 12)
+# The density is the multiplier over the masses. Wanted are the coefficients that the dual point of
+# the last look asks for, and their scores.
+_TRIAL, _PARTIAL, _VALUES, _DENSITY, _WANTED, _WANTED_SCORES = range(9, 15)
 # Entries of `numbers`.
 N_NUMBERS = 14
 INTERCEPT, PENALTY, OBJECTIVE, GAP, N_ITER, N_ACTIVE = range(6)
@@ -43,6 +52,8 @@ STEPS, LAST_GAP, _LOSS, KNOWN_AT, _SQUARED, _MOVEMENT, IMBALANCE, INTERCEPT_STEP
 # the one before the multiplier moved, -1 where that is of no use.
 N_STAGES = 3
 STAGE, N_BLOCKS, N_KEPT = range(3)
+# A difference of products with the kernel that is smaller than this share of them is noise.
+_DIGITS = 1e-11
 # What is next.
 BEGIN, LOOK, STEP, LARGE_SYSTEM, BEHIND_SYSTEM = range(5)
 
@@ -110,14 +121,13 @@ def _take_prox(
     step: float,
     numbers: FloatArray,
     y: FloatArray,
-    weights: FloatArray,
-    workspace: Workspace,
-    prox: FloatArray,
+    losses: RankTable,
     block: Labels,
     shrink: FloatArray,
     margin: FloatArray,
 ) -> int:
     """Overwrites the trial point and `block`: those at a step along the direction."""
+    weights, sums, mass, workspace, pooling = losses
     v, dual = workspace.levels, vectors[_TRIAL]
     shift_point(
         margin,
@@ -127,7 +137,7 @@ def _take_prox(
         numbers[INTERCEPT],
         numbers[INTERCEPT_STEP],
         step,
-        vectors[MULTIPLIER],
+        vectors[_DENSITY],
         1.0 / numbers[PENALTY],
         v,
         v,
@@ -136,9 +146,30 @@ def _take_prox(
         dual[i] = 0.0
         block[i] = INACTIVE
     size = sort_beside(v, y, 0.0, 0.0, workspace)
-    return pool_and_clip_equal(
-        size, numbers[PENALTY], weights, workspace, prox, dual, block, shrink
+    # Nobody asks for the prox itself.
+    prox = vectors[_TRIAL, :0]
+    penalty = numbers[PENALTY]
+    if mass.size == 0:
+        return pool_and_clip_equal(size, penalty, weights, workspace, prox, dual, block, shrink)
+    return pool_and_clip_copies(
+        size, penalty, weights, sums, mass, workspace, pooling, prox, dual, block, shrink
     )
+
+
+@njit(cache=True, internal=True)
+def _find_loss(slack: FloatArray, y: FloatArray, losses: RankTable) -> float:
+    """What the slacks cost."""
+    weights, sums, mass, workspace, pooling = losses
+    size = sort_beside(slack, y, 0.0, 0.0, workspace)
+    loss = 0.0
+    if mass.size == 0:
+        for k in range(size):
+            loss += weights[weights.size - 1 - k] * workspace.keys[k]
+        return loss
+    charge_copies(size, weights, sums, mass, workspace, pooling.losses)
+    for k in range(size):
+        loss += pooling.losses[k] * workspace.keys[k]
+    return loss
 
 
 @njit(cache=True, internal=True)
@@ -146,11 +177,9 @@ def _look(
     gram: FloatArray,
     means: FloatArray,
     y: FloatArray,
-    weights: FloatArray,
+    losses: RankTable,
     margin: FloatArray,
-    workspace: Workspace,
     rows: IntArray,
-    prox: FloatArray,
     vectors: FloatArray,
     numbers: FloatArray,
 ) -> None:
@@ -159,33 +188,49 @@ def _look(
     slack, multiplier = vectors[SLACK], vectors[MULTIPLIER]
     residual, residual_scores = vectors[RESIDUAL], vectors[RESIDUAL_SCORES]
     values, partial = vectors[_VALUES], vectors[_PARTIAL]
+    wanted, wanted_scores = vectors[_WANTED], vectors[_WANTED_SCORES]
     shift_point(
         margin, scores, scores, y, numbers[INTERCEPT], 0.0, 0.0, multiplier, 0.0, slack, slack
     )
     imbalance = 0.0
     size = 0
     for i in range(y.size):
-        wanted = y[i] * dual[i]
-        imbalance += wanted
-        residual[i] = wanted - coef[i]
-        residual_scores[i] = 0.0
+        value = y[i] * dual[i]
+        imbalance += value
+        residual[i] = value - coef[i]
         partial[i] = 0.0
-        if residual[i] != 0.0:
+        # Samples that keep their rank keep their coefficient: half of them, late in a fit most.
+        if value != wanted[i]:
             rows[size] = i
-            values[size] = residual[i]
+            values[size] = value - wanted[i]
+            wanted[i] = value
             size += 1
-    add_gram_rows_to(gram, means, rows[:size], values[:size], partial, residual_scores)
+    add_gram_rows_to(gram, means, rows[:size], values[:size], partial, wanted_scores)
+    largest = 0.0
+    total = 0.0
+    for i in range(y.size):
+        residual_scores[i] = wanted_scores[i] - scores[i]
+        largest = max(largest, abs(wanted_scores[i]))
+        total += abs(residual[i])
     squared = max(_dot(residual, residual_scores), 0.0)
+    if not squared > _DIGITS * largest * total:
+        # Most digits of the difference are lost.
+        size = 0
+        for i in range(y.size):
+            partial[i] = 0.0
+            residual_scores[i] = 0.0
+            if residual[i] != 0.0:
+                rows[size] = i
+                values[size] = residual[i]
+                size += 1
+        add_gram_rows_to(gram, means, rows[:size], values[:size], partial, residual_scores)
+        squared = max(_dot(residual, residual_scores), 0.0)
     if numbers[KNOWN_AT] != numbers[N_ITER]:
         # Else the multiplier has moved, and nothing but that.
-        n_positive = sort_beside(slack, y, 0.0, 0.0, workspace)
-        loss = 0.0
-        for k in range(n_positive):
-            loss += weights[weights.size - 1 - k] * workspace.keys[k]
-        numbers[_LOSS] = loss
-        numbers[OBJECTIVE] = 0.5 * _dot(coef, scores) + loss
+        numbers[_LOSS] = _find_loss(slack, y, losses)
+        numbers[OBJECTIVE] = 0.5 * _dot(coef, scores) + numbers[_LOSS]
         numbers[KNOWN_AT] = numbers[N_ITER]
-    product, moved = add_up(dual, slack, multiplier, prox)
+    product, moved = add_up(dual, slack, multiplier, losses.mass)
     numbers[GAP] = 0.5 * squared + numbers[_LOSS] - product
     numbers[_SQUARED] = squared
     numbers[IMBALANCE] = imbalance
@@ -201,7 +246,7 @@ def _find_direction(
     block: Labels,
     n_blocks: int,
     largest: int,
-    prox: FloatArray,
+    mass: FloatArray,
     vectors: FloatArray,
     numbers: FloatArray,
 ) -> bool:
@@ -224,15 +269,15 @@ def _find_direction(
         return True
     active = np.empty(size, dtype=np.int64)
     root, tie = np.empty(size), np.empty(size)
-    write_active(block, y, prox, offsets, active, root, tie)
+    write_active(block, y, mass, offsets, active, root, tie)
     matrix, z, ones = np.empty((size, size)), np.empty(size), np.empty(size)
     ridge = 1.0 / numbers[PENALTY]
     write_gram_block(gram, means, root, tie, active, offsets, shrink, ridge, matrix, z)
     if not _factorise(matrix):
         return False
     for i in range(size):
-        z[i] = residual_scores[active[i]]
-        ones[i] = 1.0
+        z[i] = root[i] * residual_scores[active[i]]
+        ones[i] = root[i]
     centre(z, tie, offsets, shrink)
     centre(ones, tie, offsets, shrink)
     rest = ones.copy()
@@ -245,6 +290,7 @@ def _find_direction(
         z[i] = -z[i] - intercept * rest[i]
     centre(z, tie, offsets, shrink)
     for i in range(size):
+        z[i] *= root[i]
         direction[active[i]] += z[i]
     add_gram_rows_to(gram, means, active, z, partial, scores)
     return True
@@ -255,7 +301,7 @@ def run_steps(
     gram: FloatArray,
     means: FloatArray,
     y: FloatArray,
-    weights: FloatArray,
+    losses: RankTable,
     margin: FloatArray,
     largest: int,
     rules: tuple[float, float, float, float, float, float],
@@ -264,9 +310,7 @@ def run_steps(
     max_inner_steps: int,
     look_below: float,
     last_step: int,
-    workspace: Workspace,
     rows: IntArray,
-    prox: FloatArray,
     block: Labels,
     kept: Labels,
     shrink: FloatArray,
@@ -274,7 +318,7 @@ def run_steps(
     numbers: FloatArray,
     stage: IntArray,
 ) -> None:
-    """Changes the arrays from `workspace` on in place: goes on until somebody is to look.
+    """Changes the arrays from `rows` on in place: goes on until somebody is to look.
 
     That is at an estimated gap of `look_below`, relative to the objective, at step `last_step`,
     where numbers overflow, and at a Newton system of the size `largest` or without a factor:
@@ -285,19 +329,20 @@ def run_steps(
     direction, direction_scores = vectors[DIRECTION], vectors[DIRECTION_SCORES]
     dual, trial = vectors[DUAL], vectors[_TRIAL]
     coef, scores, multiplier = vectors[COEF], vectors[SCORES], vectors[MULTIPLIER]
+    density, mass = vectors[_DENSITY], losses.mass
     looks = False
     while True:
         if stage[STAGE] == BEGIN:
             numbers[INTERCEPT_STEP] = 0.0
-            stage[N_BLOCKS] = _take_prox(
-                vectors, 0.0, numbers, y, weights, workspace, prox, block, shrink, margin
-            )
+            for i in range(y.size):
+                density[i] = multiplier[i] if mass.size == 0 else multiplier[i] / mass[i]
+            stage[N_BLOCKS] = _take_prox(vectors, 0.0, numbers, y, losses, block, shrink, margin)
             for i in range(y.size):
                 dual[i] = trial[i]
             numbers[STEPS] = 0.0
             looks = True
         if looks:
-            _look(gram, means, y, weights, margin, workspace, rows, prox, vectors, numbers)
+            _look(gram, means, y, losses, margin, rows, vectors, numbers)
             stage[STAGE] = LOOK
             relative = numbers[GAP] / max(1.0, abs(numbers[OBJECTIVE]))
             if not relative > look_below or numbers[N_ITER] >= last_step:
@@ -327,7 +372,7 @@ def run_steps(
                     kept if has_kept else block,
                     stage[N_KEPT] if has_kept else stage[N_BLOCKS],
                     largest,
-                    prox,
+                    mass,
                     vectors,
                     numbers,
                 ):
@@ -347,7 +392,7 @@ def run_steps(
                 while goes_on:
                     step = state[0]
                     stage[N_BLOCKS] = _take_prox(
-                        vectors, step, numbers, y, weights, workspace, prox, block, shrink, margin
+                        vectors, step, numbers, y, losses, block, shrink, margin
                     )
                     change = change_along(trial, dual, direction_scores, y, intercept_step)
                     there = slope + step * squared_norm - change

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from owasvm.solvers.newton.core import ConvexTask, Iterate
@@ -10,12 +12,10 @@ __all__ = ["Effort", "reading"]
 
 # Multiplications of a factorisation that take as long as reading a number in two products, from
 # memory and, the smaller the matrix, the more from the processor's own.
-_READING = 60.0
+_READING = 13.0
 _FROM_MEMORY = 3000
 # As what a step costs however few samples there are.
-_PER_STEP = 4e6
-# Newton steps pay as long as the last third of them has brought the gap down to this share.
-_PROGRESS = 0.1
+_PER_STEP = 1.5e6
 
 
 def reading(n_samples: int) -> float:
@@ -30,19 +30,24 @@ class Effort:
     ----------
     task : ConvexTask
         What the steps are taken for.
+    tol : float
+        Relative gap to prove.
 
     Attributes
     ----------
     spent : float
         Multiplications of a factorisation that would have taken as long.
-    best_gap : float
-        The smallest estimate of the gap.
     """
 
-    def __init__(self, task: ConvexTask) -> None:
+    def __init__(self, task: ConvexTask, tol: float) -> None:
         self._task = task
+        self._tol = tol
         self._operator = task.operator
+        # After each step: the smallest estimate of the gap, and the work of all of them.
         self._best_gaps = [np.inf]
+        self._totals = [0.0]
+        self._counted = 0.0
+        self._scale = 1.0
         self.spent = 0.0
 
     def note(self, iterate: Iterate) -> None:
@@ -54,27 +59,32 @@ class Effort:
         if n_steps <= 0:
             return
         size, n_samples, width = iterate.n_active, operator.n_samples, operator.n_columns
-        if width is None:
-            work = self._work_of_system(size) + reading(n_samples)
-        else:
+        counted, self._counted = self._counted, self._task.memory.work
+        if width is not None:
             work = size * width * min(size, width) + _READING * n_samples * width
+        elif self._counted > counted:
+            work = reading(n_samples) + (self._counted - counted) / n_steps
+        else:
+            work = reading(n_samples) + float(size) ** 3 / 3.0
         self.spent += (_PER_STEP + work) * n_steps
+        self._scale = max(1.0, abs(iterate.objective))
         self._best_gaps += [min(self._best_gaps[-1], iterate.gap)] * n_steps
-
-    def _work_of_system(self, size: int) -> float:
-        """Of a Newton system, factorised or solved by products that read a triangle."""
-        work = float(size) ** 3 / 3.0
-        memory = self._task.memory
-        if memory.n_products == 0 or memory.factorises:
-            return work
-        return min(work, memory.n_products * reading(size) / 8.0)
+        self._totals += [self._totals[-1] + (_PER_STEP + work) * n_steps] * n_steps
 
     @property
     def best_gap(self) -> float:
+        """The smallest estimate of the gap."""
         return self._best_gaps[-1]
 
     @property
-    def pays(self) -> bool:
-        """Whether the last third of the steps has brought the gap down."""
-        n_steps = len(self._best_gaps) - 1
-        return self.best_gap < _PROGRESS * self._best_gaps[2 * n_steps // 3]
+    def rest(self) -> float:
+        """Work that is left at the pace of the last third of the steps; infinite without any."""
+        then = 2 * (len(self._best_gaps) - 1) // 3
+        before, gap = self._best_gaps[then], self.best_gap
+        goal = self._tol * self._scale
+        if not gap > goal:
+            return 0.0
+        if not gap < before < np.inf:
+            return np.inf
+        work = self._totals[-1] - self._totals[then]
+        return work * math.log(gap / goal) / math.log(before / gap)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from owasvm._jit import is_compiled
 from owasvm.losses import RankedHinge
-from owasvm.losses.parts import Workspace
+from owasvm.losses.parts import RankTable
 from owasvm.samples import Vector
 from owasvm.samples.kernel_operators import GramOperator
 from owasvm.solvers.newton import _compiled_steps as compiled
 from owasvm.solvers.newton._loops import list_active
-from owasvm.solvers.newton.active import NO_MASS, Partition, make_active_set
+from owasvm.solvers.newton.active import Partition, make_active_set
 from owasvm.solvers.newton.core import ConvexTask, Iterate, class_means, is_first
 
 FloatArray = NDArray[np.float64]
@@ -49,7 +49,7 @@ class _Demand:
 
 
 class Series:
-    """A task with a kernel matrix, the hinge and one cost per rank, as the compiled loop has it.
+    """A task with a kernel matrix, the hinge and costs by rank, as the compiled loop has it.
 
     Parameters
     ----------
@@ -57,20 +57,15 @@ class Series:
         The task.
     operator : GramOperator
         Its data.
-    weights : ndarray of shape (n_samples,)
-        Its costs by rank.
-    workspace : Workspace
-        Where to sort.
+    losses : RankTable
+        Its loss.
     """
 
-    def __init__(
-        self, task: ConvexTask, operator: GramOperator, weights: FloatArray, workspace: Workspace
-    ) -> None:
+    def __init__(self, task: ConvexTask, operator: GramOperator, losses: RankTable) -> None:
         size = task.y.size
         self._task = task
         self._operator = operator
-        self._weights = weights
-        self._workspace = workspace
+        self._losses = losses
         self._vectors = np.zeros((compiled.N_VECTORS, size))
         self._numbers = np.zeros(compiled.N_NUMBERS)
         self._stage = np.zeros(compiled.N_STAGES, dtype=np.int64)
@@ -82,14 +77,14 @@ class Series:
     def of(cls, task: ConvexTask) -> Series | None:
         """The task as the compiled loop has it; None where it is not for that loop."""
         operator, loss = task.operator, task.loss
-        plain = loss.plain if isinstance(loss, RankedHinge) else None
+        losses = loss.table if isinstance(loss, RankedHinge) else None
         # A kind of kernel operator of its own may solve its systems in another way.
-        if plain is None or type(operator) is not GramOperator:
+        if losses is None or type(operator) is not GramOperator:
             return None
         is_plain = task.linear is None and task.fixed_intercept is None and task.margin.size == 1
         if not is_plain or operator.n_samples > _MOST_SAMPLES:
             return None
-        return cls(task, operator, *plain)
+        return cls(task, operator, losses)
 
     @staticmethod
     def is_at_hand() -> bool:
@@ -170,7 +165,7 @@ class Series:
             self._operator.gram,
             self._operator.means,
             task.y,
-            self._weights,
+            self._losses,
             task.margin,
             LARGE_SYSTEM,
             rules,
@@ -179,9 +174,7 @@ class Series:
             tuning.max_inner_steps,
             look_below,
             last_step,
-            self._workspace,
             self._rows,
-            NO_MASS,
             self._blocks[0],
             self._blocks[1],
             self._shrink,
@@ -195,7 +188,7 @@ class Series:
         task, vectors, stage = self._task, self._vectors, self._stage
         is_kept = stage[compiled.N_KEPT] >= 0
         n_blocks = int(stage[compiled.N_KEPT if is_kept else compiled.N_BLOCKS])
-        active = list_active(self._blocks[int(is_kept)], n_blocks, task.y, NO_MASS)
+        active = list_active(self._blocks[int(is_kept)], n_blocks, task.y, self._losses.mass)
         imbalance = float(self._numbers[compiled.IMBALANCE])
         step, intercept = self._operator.newton_step(
             Vector(vectors[compiled.RESIDUAL], vectors[compiled.RESIDUAL_SCORES]),

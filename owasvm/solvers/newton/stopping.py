@@ -124,6 +124,7 @@ class StoppingRule:
         self._cheapest: Certificate | None = None
         self._floor = -np.inf
         self.is_limited = False
+        self._rounding = 0.0
         self._n_limited = 0
         self._n_idle = 0
 
@@ -237,9 +238,9 @@ class StoppingRule:
     def _plan_polish(self, best: Certificate, n_iter: int) -> None:
         """Decide how much further to go."""
         self._polished_below = _polished_gap(best)
-        finished = self._is_exact(best) or not self._polish
-        # Where w = 0 is best, coefficients that prove it take some steps more.
-        self._is_polished = finished and not best.is_worse_than_nothing
+        # Where w = 0 is best, coefficients that are no worse take some steps more.
+        is_exact = self._is_exact(best) and not best.is_worse_than_nothing
+        self._is_polished = is_exact or not self._polish
         tuning = self._task.tuning
         self._last_step = n_iter + max(int(tuning.polish_share * n_iter), tuning.polish_steps)
 
@@ -272,6 +273,7 @@ class StoppingRule:
             # Until it is clear which one is kept.
             certificate = replace(certificate, deviations=np.empty(0))
         self.is_limited |= certificate.is_limited(self._tol)
+        self._rounding = certificate.rounding
         self._floor = max(self._floor, certificate.floor)
         kept = not certificate.is_worse_than_nothing
         if kept and (self._cheapest is None or certificate.objective < self._cheapest.objective):
@@ -321,4 +323,7 @@ class StoppingRule:
         self._consider(project_balanced(self._task, classifier), iterate, final=final)
         dual = project_balanced(self._task, iterate.dual)
         self._consider(dual, iterate, final=final)
-        return self._consider(dual, iterate, classifier, final=final)[1]
+        best = self._consider(dual, iterate, classifier, final=final)[1]
+        # Or no digit of the last one says anything.
+        self.is_limited |= self._rounding > self._tol * max(1.0, abs(best.objective))
+        return best

@@ -70,9 +70,9 @@ class Tuning:
     tightest_system: float = 1e-9
 
     # -- rescue -------------------------------------------------------------------------------
-    # The interior point method takes over when Newton steps have done this share of the work that
-    # it is expected to do,
-    rescue_share: float = 0.3
+    # Patience with Newton steps before the interior point method takes over, as multiples of what
+    # was chosen for it,
+    rescue_share: float = 1.0
     # so many times as much once the gap is below so many times the tolerance, or where its levels
     # would be too coarse to prove it,
     more_patience: float = 4.0

@@ -28,21 +28,19 @@ _GOAL = 0.3
 _LARGE_STEP = 5.0
 _GOAL_ALONE = 3e-3
 # Iterations at most, and between two looks; looks over which progress is measured.
-_MAX_ITERATIONS = 400
+_MAX_ITERATIONS = 500
 _PACE = 10
 _LOOK_BACK = 5
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
 _EXPECTED = 100
-_PER_ITERATION = 4e6
+_PER_ITERATION = 2.5e6
 # Multiplications of the inverse per second, at least.
 _PER_SECOND = 1e10
-# It begins when Newton steps have done so many times the work that it is expected to do: the
-# second number where they pay, the third where most samples are active, as with narrow kernels,
-# where steps are dear and this method is at its best.
-_SHARE = 2.0
-_SHARE_WHILE_THEY_PAY = 4.0
-_SHARE_OF_DEAR_STEPS = 0.5
-_MOST = 0.5
+# It begins when Newton steps have done so many times the work that it is expected to do, less of
+# it with steep weights, and so many times are left at their pace.
+_SHARE = 3.0
+_SHARE_WITH_STEEP_WEIGHTS = 0.3
+_REST = 2.0
 
 
 class SplittingTurn:
@@ -66,20 +64,23 @@ class SplittingTurn:
         self._tol = tol
         n_samples = task.operator.n_samples
         # A factor, its inverse, and products that read a triangle.
-        self._iteration = 0.25 * reading(n_samples) + _PER_ITERATION
+        self._iteration = 0.5 * reading(n_samples) + _PER_ITERATION
         self._expected = float(n_samples) ** 3 + _EXPECTED * self._iteration
         self._is_over = False
         self.is_at_work = False
 
-    def is_due(self, iterate: Iterate) -> bool:
-        """Whether Newton steps have cost more than a try."""
-        operator = self._task.operator
-        if self._is_over or not operator.is_gram:
+    @property
+    def is_open(self) -> bool:
+        """Whether the turn is still to come."""
+        return not self._is_over and self._task.operator.is_gram
+
+    def is_due(self, *, is_steep: bool) -> bool:
+        """Whether Newton steps have cost more than a try, and will go on to."""
+        if not self.is_open:
             return False
-        share = _SHARE_WHILE_THEY_PAY if self._effort.pays else _SHARE
-        if iterate.n_active >= _MOST * operator.n_samples:
-            share = _SHARE_OF_DEAR_STEPS
-        return self._effort.spent > share * self._expected
+        share = _SHARE_WITH_STEEP_WEIGHTS if is_steep else _SHARE
+        is_dear = self._effort.spent > share * self._expected
+        return is_dear and self._effort.rest > _REST * self._expected
 
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         """Iterates from slacks and dual point of the given one; they count as no Newton steps.
@@ -114,9 +115,10 @@ class SplittingTurn:
                 return
             gaps.append(found.gap)
             yield found
-            goal = share * self._tol * max(1.0, found.objective)
+            scale = self._tol * max(1.0, found.objective)
             n_left = (_MAX_ITERATIONS - n_done) // _PACE
-            if found.gap <= goal or clock.expired or _stalls(gaps, goal, n_left):
+            is_there = found.gap <= share * scale
+            if is_there or clock.expired or _stalls(gaps, _GOAL * scale, n_left):
                 logger.debug("splitting: %d iterations, gap %.1e", n_done, found.gap)
                 return
 
