@@ -569,6 +569,19 @@ def test_no_classifier_can_be_best_and_is_proven_so(seed):
     assert solution.gap <= 1e-6
 
 
+@pytest.mark.parametrize("C", [60.0, 600.0])
+def test_a_shorter_classifier_is_proven_where_none_is_nearly_best(C):
+    """A checkerboard with noise: 1,000 steps went by before w = 0 was taken."""
+    rng = np.random.default_rng(77)
+    X = rng.uniform(0.0, 4.0, size=(500, 2))
+    noise = 0.45 * rng.normal(size=500)
+    y = np.where(np.floor(X).sum(axis=1) % 2 + noise > 0.5, 1.0, -1.0)
+    gram = rbf_kernel(X / X.std(axis=0), gamma=0.75)
+    solution = newton.solve(OWAProblem(y, RankCosts(500, "basic", 0.12, C), gram=gram), Settings())
+    assert solution.status is Status.OPTIMAL
+    assert solution.n_iter < 200
+
+
 def test_raised_dual_points_prove_the_same_optimum_earlier():
     """Nearly constant kernels and small C, where the nearest dual point lacks what costs allow."""
     never = Tuning(worth_raising=np.inf)

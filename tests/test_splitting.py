@@ -1,5 +1,7 @@
 """The splitting method: its fixed point, its memory, and its turn within a fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -227,6 +229,28 @@ def test_effort_counts_steps_and_foresees_what_is_left():
     iterate.gap, iterate.n_iter = 1e-7, 31
     effort.note(iterate)
     assert effort.rest == 0.0
+
+
+def test_the_pace_is_counted_anew_behind_another_method():
+    task = _task(_problem(100))
+    effort = Effort(task, 1e-6)
+    iterate = cold_start(task)
+    iterate.objective = 1.0
+    for n_iter in range(1, 10):
+        iterate.gap, iterate.n_iter = 10.0**-n_iter, n_iter
+        effort.note(iterate)
+        if n_iter == 2:
+            break
+    assert not effort.is_marked
+    # To 1e-3 by the other method, then nothing for three steps.
+    effort.mark(replace(iterate, gap=1e-3))
+    assert effort.is_marked
+    assert effort.since_mark == 0.0
+    before = effort.spent
+    iterate.gap, iterate.n_iter = 2e-3, 5
+    effort.note(iterate)
+    assert effort.rest == np.inf
+    assert effort.since_mark == pytest.approx(effort.spent - before)
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,7 @@ class _Course:
                 # The steps own their arrays, and go on from there if nothing better comes.
                 for found in self._turn.iterates(last, self._clock):
                     yield found
+                self._effort.mark(last if found is None else found)
                 if found is not None and found.gap < last.gap:
                     yield from self._steps(iterates(task, found))
 

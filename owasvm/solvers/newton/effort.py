@@ -49,6 +49,23 @@ class Effort:
         self._counted = 0.0
         self._scale = 1.0
         self.spent = 0.0
+        # Steps, and the work of them, when another method had had its turn.
+        self._mark: tuple[int, float] | None = None
+
+    def mark(self, iterate: Iterate) -> None:
+        """Count the pace anew from here, where another method has led."""
+        self._best_gaps[-1] = min(self._best_gaps[-1], iterate.gap)
+        self._mark = len(self._best_gaps) - 1, self._totals[-1]
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether another method has had its turn."""
+        return self._mark is not None
+
+    @property
+    def since_mark(self) -> float:
+        """Work since then, or all of it."""
+        return self._totals[-1] - (0.0 if self._mark is None else self._mark[1])
 
     def note(self, iterate: Iterate) -> None:
         """Count the steps up to an iterate."""
@@ -79,7 +96,8 @@ class Effort:
     @property
     def rest(self) -> float:
         """Work that is left at the pace of the last third of the steps; infinite without any."""
-        then = 2 * (len(self._best_gaps) - 1) // 3
+        first = 0 if self._mark is None else self._mark[0]
+        then = (first + 2 * (len(self._best_gaps) - 1)) // 3
         before, gap = self._best_gaps[then], self.best_gap
         goal = self._tol * self._scale
         if not gap > goal:

@@ -55,6 +55,11 @@ _SOME_PATIENCE = 0.5
 _PATIENCE = 1.0
 _NO_MORE_PATIENCE = 2.0
 _VERY_FEW_COLUMNS = 0.3
+# Behind splitting, so much of the work of the other way is waited for, more where columns are not
+# few, and so much may be left.
+_SHARE_BEHIND = 0.1
+_SHARE_BEHIND_NARROW = 0.5
+_REST_BEHIND = 0.5
 # Weights are steep where this share of the samples pays that share of all costs.
 _FEW = 0.01
 _MUCH_OF_ALL = 0.15
@@ -69,6 +74,8 @@ _MAX_PAIRS = 3_000_000
 _LEVEL_SHARE = 0.5
 _ITERATION_SHARE = 0.2
 _MAX_ROUNDS = 2
+# Samples that were left out and deviate join so often; after that all do.
+_MAX_ADMISSIONS = 3
 # Columns of a kernel leave so much of it that sum_i a_i^2 R_ii is about this share of the
 # tolerance. Where the dual point has changed, they are chosen anew if they leave so many times
 # that; in a second round they leave that share of it.
@@ -142,6 +149,7 @@ class Rescue:
         self._latest = task.tuning.rescue_steps
         self._problem = problem
         self._kept = np.arange(problem.n_samples)
+        self._keeps_all = False
         self._look_at_data()
 
     def _look_at_data(self) -> None:
@@ -163,6 +171,8 @@ class Rescue:
     def _has_spent(self, tuning: Tuning, nearly: bool, iterate: Iterate) -> bool:
         """Whether Newton steps have done so much work that the other way is to have a turn."""
         patience = tuning.rescue_share
+        if self._is_hard and self._is_slow_behind_splitting(iterate):
+            return True
         if nearly or self._is_coarse:
             patience *= tuning.more_patience
         spent = self._effort.spent - patience * self._overhead
@@ -175,6 +185,16 @@ class Rescue:
         # At their pace they may be there before.
         is_sure = share == _LITTLE_PATIENCE or spent >= patience * _NO_MORE_PATIENCE * self._work
         return is_sure or self._effort.rest > patience * self._work
+
+    def _is_slow_behind_splitting(self, iterate: Iterate) -> bool:
+        """Whether Newton steps do not get on where splitting did not."""
+        if not self._effort.is_marked:
+            return False
+        self._look_ahead(iterate)
+        has_few = self._columns < _FEW_COLUMNS * self._problem.n_samples
+        share = _SHARE_BEHIND if has_few else _SHARE_BEHIND_NARROW
+        is_slow = self._effort.rest > _REST_BEHIND * self._work
+        return is_slow and self._effort.since_mark >= share * self._work
 
     @property
     def _overhead(self) -> float:
@@ -337,6 +357,8 @@ class Rescue:
             left *= _LEFT_AGAIN
             columns = self._find_columns(last, _LEAST_WEIGHT, left)
             stairs, allowed = self._choose_levels(found.slack, last.objective, share, stairs)
+        if not self._is_nearly_done(last) and columns is not None and self._is_kernel:
+            yield self._minimise(last, None, stairs, accuracy, clock, found, within).iterate
 
     def _find_columns(self, iterate: Iterate, least: float, left: float) -> FewColumns | None:
         """Those of the samples, or few with nearly the kernel of the problem; None for that."""
@@ -372,8 +394,27 @@ class Rescue:
         """The optimum of some levels, from next to an iterate or a point of coarser levels.
 
         Samples and levels further apart than groups of these and the share `within` of all
-        deviations stay on their sides.
+        deviations stay on their sides. Samples that were left out and deviate join.
         """
+        for n_more in range(_MAX_ADMISSIONS, -1, -1):
+            self._keeps_all |= n_more == 0
+            found = self._minimise_kept(near, columns, stairs, accuracy, clock, known, within)
+            if not found.lacks_samples or not np.isfinite(found.point.gap) or clock.expired:
+                break
+            near, known = found.iterate, found
+        return found
+
+    def _minimise_kept(
+        self,
+        near: Iterate,
+        columns: FewColumns | None,
+        stairs: interior.Staircase,
+        accuracy: float,
+        clock: Clock,
+        known: _Found | None,
+        within: float,
+    ) -> _Found:
+        """The same for samples near the margin alone."""
         task, mass = self._task, self._costs.sample_weight
         kept = self._keep_near_margin(near)
         if known is not None and columns is None:
@@ -454,7 +495,7 @@ class Rescue:
         """
         everyone = np.arange(iterate.slack.size)
         before, self._kept = self._kept, everyone
-        if self._task.operator.is_gram:
+        if self._task.operator.is_gram and not self._keeps_all:
             kept = self._find_near_margin(iterate)
             if before.size < everyone.size:
                 # Those that were among them stay, so that rounds do not go to and fro.
@@ -483,6 +524,8 @@ class Rescue:
         w = task.operator.vector(task.target(coef))
         slack = task.margin - task.y * (w.scores + point.intercept)
         objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
+        proving = task.operator.vector(task.target(dual))
+        bound = float(dual.sum()) - 0.5 * task.operator.inner(proving, proving)
         return Iterate(
             w=w,
             intercept=point.intercept,
@@ -490,7 +533,7 @@ class Rescue:
             penalty=iterate.penalty,
             slack=slack,
             objective=objective,
-            gap=point.gap * max(1.0, abs(objective)),
+            gap=objective - bound,
             n_iter=iterate.n_iter,
             is_final=True,
         )
@@ -521,6 +564,13 @@ class _Found:
         slack = self.iterate.slack.copy()
         slack[self.point.meeting.order] = self.point.slack
         return slack
+
+    @property
+    def lacks_samples(self) -> bool:
+        """Whether samples that were left out deviate."""
+        left_out = np.ones(self.iterate.slack.size, dtype=bool)
+        left_out[self.point.meeting.order] = False
+        return bool(np.any(self.iterate.slack[left_out] > 0.0))
 
     @property
     def coef(self) -> FloatArray:

@@ -27,6 +27,9 @@ _POLISHED_GAP = 1e-13
 _ROUNDING_SHARE = 1e-3
 # A certificate is better when its gap is this share of the best one's.
 _BETTER = 0.9
+# A shorter classifier has to prove this share of the tolerance, and is looked for so many times.
+_SHORTER = 0.9
+_MAX_HALVINGS = 12
 
 
 def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
@@ -122,7 +125,9 @@ class StoppingRule:
         self._polish = problem.n_samples <= task.tuning.polish_samples
         self._is_large = problem.n_samples >= MANY_SAMPLES
         self._cheapest: Certificate | None = None
+        # The best bound of all, and the dual point behind it.
         self._floor = -np.inf
+        self._proving: FloatArray | None = None
         self.is_limited = False
         self._rounding = 0.0
         self._n_limited = 0
@@ -196,6 +201,8 @@ class StoppingRule:
                 classifier = self._task.dual_of(iterate.w)
                 other, best = self._consider(dual, iterate, classifier)
                 gap = min(gap, other)
+        if gap > self._tol and not self._polish:
+            gap, best = self._consider_shorter(iterate, gap, best)
         if gap <= self._tol:
             self._satisfied_at = iterate.n_iter
             self._plan_polish(best, iterate.n_iter)
@@ -226,6 +233,36 @@ class StoppingRule:
         raised += coef
         raised[coef <= 0.0] = 0.0
         return project_balanced(task, raised)
+
+    def _consider_shorter(
+        self, iterate: Iterate, gap: float, best: Certificate
+    ) -> tuple[float, Certificate]:
+        """Where w = 0 is proven to be nearly best: the classifier, as far as that is proven, too.
+
+        As long as its last digits are wrong w may be worse by more than the tolerance, however
+        short it is. The objective is convex between w = 0 and w: the longest vector that will do.
+        """
+        task, problem = self._task, self._problem
+        intercept, nothing = problem.constant_classifier
+        limit = self._floor + _SHORTER * self._tol * max(1.0, abs(nothing))
+        dual = self._proving
+        if dual is None or nothing > limit or problem.samples.keeps_weight:
+            return gap, best
+        coef = np.maximum(task.dual_of(iterate.w), 0.0)
+        w = task.operator.vector(task.target(coef))
+        start = 1.0 - task.y * intercept
+        change = task.margin - task.y * (w.scores + iterate.intercept) - start
+        half = 0.5 * task.operator.inner(w, w)
+        low, high = 0.0, 1.0
+        for _ in range(_MAX_HALVINGS):
+            middle = 0.5 * (low + high)
+            value = middle**2 * half + task.loss.value(start + middle * change)
+            low, high = (middle, high) if value <= limit else (low, middle)
+        intercept += low * (iterate.intercept - task.operator.intercept_shift(w.coef) - intercept)
+        intercept += task.operator.intercept_shift(task.y * dual)
+        shorter = replace(iterate, intercept=intercept)
+        other, best = self._consider(dual, shorter, low * coef)
+        return min(gap, other), best
 
     def _slack_of(self, iterate: Iterate) -> FloatArray:
         """The slacks of an iterate, computed where they were let go."""
@@ -274,7 +311,9 @@ class StoppingRule:
             certificate = replace(certificate, deviations=np.empty(0))
         self.is_limited |= certificate.is_limited(self._tol)
         self._rounding = certificate.rounding
-        self._floor = max(self._floor, certificate.floor)
+        if certificate.floor > self._floor:
+            self._floor = certificate.floor
+            self._proving = None if self._is_large else dual
         kept = not certificate.is_worse_than_nothing
         if kept and (self._cheapest is None or certificate.objective < self._cheapest.objective):
             self._cheapest = certificate
