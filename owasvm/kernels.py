@@ -31,7 +31,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from owasvm._jit import njit
-from owasvm.rounding import UNIT, accumulated, exact_dot, is_sparse, longest_row, row_norms
+from owasvm.rounding import (
+    UNIT,
+    accumulated,
+    exact_dot,
+    find_fingerprint,
+    is_sparse,
+    longest_row,
+    recall,
+    row_norms,
+)
 
 __all__ = [
     "KERNELS",
@@ -256,9 +265,10 @@ class Kernel:
             As :meth:`gram`.
         """
         if callable(self.function) or self.function == "precomputed":
-            values, asymmetry = self._symmetrise(X)
+            values, asymmetry, fingerprint = self._symmetrise(X)
             roots = np.sqrt(np.maximum(values.diagonal(), 0.0))
-            return KernelMatrix(values, np.sqrt(UNIT) * roots + np.sqrt(0.5 * asymmetry))
+            rounding = np.sqrt(UNIT) * roots + np.sqrt(0.5 * asymmetry)
+            return KernelMatrix(values, rounding, fingerprint=fingerprint)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.function == "rbf":
                 values, error = _gaussian_gram(X, self.gamma)
@@ -290,7 +300,7 @@ class Kernel:
                 return _PolynomialBlocks(self, X)
         return None
 
-    def _symmetrise(self, X: Samples) -> tuple[FloatArray, float]:
+    def _symmetrise(self, X: Samples) -> tuple[FloatArray, float, bytes | None]:
         """Numbers that somebody else computed, symmetric, and how far from it they were."""
         return _symmetrise(X if self.function == "precomputed" else self.between(X, None))
 
@@ -462,11 +472,14 @@ class KernelMatrix:
         ``values[i, j]`` is off by at most ``rounding[i] * rounding[j]``.
     shifts : KernelShifts or None, default=None
         How an intercept for these values becomes one for the kernel itself.
+    fingerprint : bytes or None, default=None
+        That of `values`, if it is known.
     """
 
     values: FloatArray
     rounding: FloatArray
     shifts: KernelShifts | None = None
+    fingerprint: bytes | None = None
 
 
 class KernelBlocks(ABC):
@@ -985,14 +998,16 @@ def _largest_asymmetry(gram: FloatArray) -> float:
     return max(max(largest, second), max(third, fourth))
 
 
-def _symmetrise(gram: FloatArray) -> tuple[FloatArray, float]:
+def _symmetrise(gram: FloatArray) -> tuple[FloatArray, float, bytes | None]:
     """The matrix itself, or its symmetric part where the halves differ by more than rounding.
 
-    Beside it stands by how much they differ.
+    Beside it stand by how much they differ, and the fingerprint of the matrix itself.
     """
-    asymmetry = _largest_asymmetry(np.ascontiguousarray(gram))
+    gram = np.ascontiguousarray(gram)
+    fingerprint = find_fingerprint(gram)
+    asymmetry = recall(gram, _largest_asymmetry, fingerprint)
     if asymmetry <= _ROUNDING * float(np.max(np.abs(gram.diagonal()))):
-        return gram, asymmetry
+        return gram, asymmetry, fingerprint
     largest = float(np.max(np.abs(gram)))
     if asymmetry > _LARGEST_ASYMMETRY * largest:
         raise ValueError(
@@ -1000,4 +1015,4 @@ def _symmetrise(gram: FloatArray) -> tuple[FloatArray, float]:
             f"{asymmetry:.3g}, the largest entry is {largest:.3g}. Pass K(x_i, x_j) of the "
             "training samples, or the mean of the matrix and its transpose."
         )
-    return 0.5 * (gram + gram.T), asymmetry
+    return 0.5 * (gram + gram.T), asymmetry, None

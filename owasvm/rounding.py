@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -27,12 +28,14 @@ __all__ = [
     "UNIT",
     "accumulated",
     "exact_dot",
+    "find_fingerprint",
     "is_proven_definite",
     "is_sparse",
     "lacking_definiteness",
     "longest_row",
     "partial_sums",
     "product_without_loss",
+    "recall",
     "row_norms",
     "sum_with_error",
 ]
@@ -163,7 +166,7 @@ def product_without_loss(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return result
 
 
-def lacking_definiteness(gram: FloatArray) -> float:
+def lacking_definiteness(gram: FloatArray, fingerprint: bytes | None = None) -> float:
     """What a given symmetric matrix lacks to be positive semi-definite: a share of its diagonal.
 
     A Cholesky factorisation tells: of the matrix scaled to a diagonal of ones and lifted by what
@@ -176,6 +179,8 @@ def lacking_definiteness(gram: FloatArray) -> float:
     ----------
     gram : ndarray of shape (n_samples, n_samples)
         Symmetric.
+    fingerprint : bytes or None, default=None
+        That of the matrix, if it is known.
 
     Returns
     -------
@@ -191,38 +196,78 @@ def lacking_definiteness(gram: FloatArray) -> float:
     >>> lacking_definiteness(np.array([[1.0, 2.0], [2.0, 1.0]]))
     inf
     """
-    fingerprint = _fingerprint(gram)
-    if fingerprint not in _known:
+    return recall(gram, _lacking, find_fingerprint(gram) if fingerprint is None else fingerprint)
+
+
+_known: dict[tuple[str, bytes], float] = {}
+_MAX_KNOWN = 128
+
+
+def recall(gram: FloatArray, examine: Callable[[FloatArray], float], fingerprint: bytes) -> float:
+    """What an examination of a matrix has found, or finds now.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_samples, n_samples)
+        The matrix.
+    examine : callable
+        Finds out something about it.
+    fingerprint : bytes
+        That of the matrix.
+
+    Returns
+    -------
+    found : float
+    """
+    key = examine.__name__, fingerprint
+    found = _known.get(key)
+    if found is None:
         while len(_known) >= _MAX_KNOWN:
             _known.pop(next(iter(_known)), None)
-        _known[fingerprint] = _lacking(gram)
-    return _known.get(fingerprint, np.inf)
+        found = _known[key] = examine(gram)
+    return found
 
 
-_known: dict[bytes, float] = {}
-_MAX_KNOWN = 64
 # Share of an entry that arithmetic in double precision leaves if nobody takes care.
 _CARELESS = 1e-12
 
 
 @lru_cache(maxsize=4)
-def _random_vector(size: int) -> FloatArray:
-    """Random numbers around 1, always the same."""
-    return np.random.default_rng(size).uniform(0.5, 1.5, size=size)
+def _random_factors(size: int) -> NDArray[np.uint64]:
+    """Random odd numbers, always the same."""
+    drawn = np.random.default_rng(size).integers(2**63, size=size, dtype=np.uint64)
+    return drawn * np.uint64(2) + np.uint64(1)
 
 
-def _fingerprint(gram: FloatArray) -> bytes:
-    """Products with a random vector: equal for equal matrices, and for no others one meets."""
-    products = gram @ _random_vector(gram.shape[0])
-    if not np.all(np.isfinite(products)):
+@njit(cache=True)
+def _mix_rows(bits: NDArray[np.uint64], factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Products with the factors, modulo 2^64."""
+    mixed = np.zeros(bits.shape[0], dtype=np.uint64)
+    for i in range(bits.shape[0]):
+        total = np.uint64(0)
+        for j in range(bits.shape[1]):
+            total += bits[i, j] * factors[j]
+        mixed[i] = total
+    return mixed
+
+
+def find_fingerprint(gram: FloatArray) -> bytes:
+    """A few bytes that are equal for equal matrices, bit by bit, and for no others one meets.
+
+    One entry that differs changes its row's sum for certain, as factors are odd; several with a
+    probability next to 1.
+    """
+    bits = np.ascontiguousarray(gram).view(np.uint64)
+    mixed = _mix_rows(bits, _random_factors(gram.shape[1]))
+    return hashlib.sha256(mixed.tobytes()).digest()
+
+
+def _lacking(gram: FloatArray) -> float:
+    if not np.all(np.isfinite(gram @ np.ones(gram.shape[0]))):
         raise ValueError(
             "The kernel matrix must hold finite numbers whose sums do not overflow; repair it, or "
             "divide it by its largest entry and multiply C by that."
         )
-    return hashlib.sha256(products.tobytes()).digest()
-
-
-def _lacking(gram: FloatArray) -> float:
     diagonal = gram.diagonal()
     nothing = diagonal == 0.0
     # Next to a 0 on the diagonal of a semi-definite matrix there is nothing else.

@@ -27,10 +27,12 @@ from owasvm.path import fit_path
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import (
     exact_dot,
+    find_fingerprint,
     is_proven_definite,
     lacking_definiteness,
     partial_sums,
     product_without_loss,
+    recall,
 )
 from owasvm.solution import Status, relative_gap
 from owasvm.solvers import Solver, solve
@@ -105,6 +107,31 @@ def test_definiteness_up_to_rounding():
     assert is_proven_definite(gram + np.eye(30), np.full(30, 1e-8))
     with pytest.raises(ValueError, match="finite"):
         lacking_definiteness(np.full((2, 2), np.nan))
+
+
+def test_what_is_known_of_a_matrix_is_not_taken_for_another():
+    """Whose sums are the same, as the last digit of one entry is lost in them."""
+    rng = np.random.default_rng(1)
+    gram = rng.normal(size=(40, 40))
+    known = find_fingerprint(gram)
+    assert find_fingerprint(gram.copy()) == known
+    assert find_fingerprint(np.asfortranarray(gram)) == known
+    for _ in range(200):
+        other = gram.copy()
+        i, j = rng.integers(40, size=2)
+        other[i, j] = np.nextafter(other[i, j], np.inf)
+        assert find_fingerprint(other) != known
+    exchanged = gram[:, ::-1].copy()
+    assert find_fingerprint(exchanged) != known
+    assert find_fingerprint(gram[:20, :20]) != known
+    seen = []
+
+    def examine(matrix):
+        seen.append(matrix)
+        return float(matrix[0, 0])
+
+    assert recall(gram, examine, known) == recall(gram.copy(), examine, known) == gram[0, 0]
+    assert len(seen) == 1
 
 
 # Kernels

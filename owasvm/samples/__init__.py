@@ -221,7 +221,7 @@ def _make_gram(X: Any, kernel: Kernel) -> Samples:
         definite = is_proven_definite(matrix.values, rounding)
     elif definite is None:
         # Numbers that somebody else computed are what they are.
-        lacking = lacking_definiteness(matrix.values)
+        lacking = lacking_definiteness(matrix.values, matrix.fingerprint)
         definite = bool(np.isfinite(lacking))
         norms = np.sqrt(np.maximum(matrix.values.diagonal(), 0.0))
         rounding = rounding + np.sqrt(lacking if definite else 0.0) * norms

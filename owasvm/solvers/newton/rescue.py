@@ -357,7 +357,7 @@ class Rescue:
             left *= _LEFT_AGAIN
             columns = self._find_columns(last, _LEAST_WEIGHT, left)
             stairs, allowed = self._choose_levels(found.slack, last.objective, share, stairs)
-        if not self._is_nearly_done(last) and columns is not None and self._is_kernel:
+        if not self._is_nearly_done(last) and columns is not None and self._width is None:
             yield self._minimise(last, None, stairs, accuracy, clock, found, within).iterate
 
     def _find_columns(self, iterate: Iterate, least: float, left: float) -> FewColumns | None:
