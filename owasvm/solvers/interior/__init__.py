@@ -81,8 +81,15 @@ _BOLD = 0.99
 _MOST_SHORT_STEPS = 3
 _SHORT_STEP = 0.03
 _FURTHER = (1.0, 10.0, 100.0)
-# A start that ends this close, in multiples of the accuracy, is as good as there.
+# It ends where rounding leaves nothing to gain: after so many iterations that leave so much of a
+# gap that is small. Far from the optimum gaps may rise before they fall.
+_LOOK_BACK = 12
+_PROGRESS = 0.9
+_SMALL = 1e-3
+# A start that ends this close, in multiples of the accuracy, is as good as there; where it ends
+# below this share of its gap, rounding was in the way, and would be again.
 _NEARLY = 2.0
+_MUCH_LESS = 0.01
 # Shares of the cap and of the levels at the start.
 _FIRST_SHARE = 0.9
 # Given shares may be so much closer to their ends than on the central path.
@@ -293,8 +300,8 @@ def minimise(
     """
     mass = np.ones(y.size) if mass is None else mass
     if start is not None:
-        point = _descend_from(start, system, mass, meeting, accuracy, clock, place)
-        if point.gap <= _NEARLY * accuracy or clock.expired:
+        point, is_useful = _descend_from(start, system, mass, meeting, accuracy, clock, place)
+        if is_useful or clock.expired:
             return point
     system.reset()
     return _descend(system, _State(meeting.whole(), mass, place, None), accuracy, clock)
@@ -308,8 +315,11 @@ def _descend_from(
     accuracy: float,
     clock: Clock,
     place: Place | None,
-) -> Point:
-    """From a start, or further and further from the boundary where that leads nowhere."""
+) -> tuple[Point, bool]:
+    """From a start, or further and further from the boundary where that leads nowhere.
+
+    Also whether one of them has led somewhere.
+    """
     if start.dual is not None:
         # Next to the boundary no step is long enough to bring w and the dual point together.
         system.go_to(start.w, start.coef)
@@ -317,10 +327,12 @@ def _descend_from(
     for further in _FURTHER:
         system.go_to(start.w, start.coef)
         state = _State(meeting, mass, place, start, further)
+        first = further * start.gap / max(1.0, abs(float(state.dual.sum())))
         point = _descend(system, state, accuracy, clock, may_give_up=True)
-        if point.gap <= _NEARLY * accuracy or clock.expired:
+        is_useful = point.gap <= max(_NEARLY * accuracy, _MUCH_LESS * first)
+        if is_useful or clock.expired:
             break
-    return point
+    return point, is_useful
 
 
 def _descend(
@@ -334,6 +346,7 @@ def _descend(
     """Iterate until the accuracy is reached, numbers break down, or short steps lead nowhere."""
     best = state.describe(system, np.inf, 0)
     n_short = 0
+    bests: list[float] = []
     with np.errstate(all="ignore"):
         for n_iter in range(_MAX_ITERATIONS):
             gap, weight, by_sample, by_level = state.pairs.weigh()
@@ -347,7 +360,8 @@ def _descend(
                 break
             if error < best.gap:
                 best = state.describe(system, error, n_iter)
-            if error <= accuracy or clock.expired:
+            bests.append(best.gap)
+            if error <= accuracy or _is_idle(bests) or clock.expired:
                 break
             system.factorise(weights)
             step = _iterate(state, system, gap / state.n_products)
@@ -355,6 +369,12 @@ def _descend(
             if step <= 0.0 or (may_give_up and n_short == _MOST_SHORT_STEPS):
                 break
     return replace(best, shares=state.pairs.find_shares())
+
+
+def _is_idle(bests: list[float]) -> bool:
+    """Whether the last iterations have left the smallest gap about where it was."""
+    before = bests[max(len(bests) - 1 - _LOOK_BACK, 0)]
+    return len(bests) > _LOOK_BACK and _PROGRESS * before < bests[-1] <= _SMALL
 
 
 def _iterate(state: _State, system: System, barrier: float) -> float:

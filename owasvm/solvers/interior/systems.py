@@ -17,7 +17,6 @@ Few features solve for w, kernels for a.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -339,7 +338,8 @@ class KernelSystem:
         columns[:-1] = self._place(self._shares * self._y)
         # In the order of LAPACK.
         self._half = self._lifted.solve_half(columns.T)
-        self._factor = _ScaledFactor(partial(self._make_matrix, weight, by_level))
+        # Small, and often indefinite by rounding where there are many levels.
+        self._factor = _ScaledFactor(self._make_matrix(weight, by_level).copy)
 
     def _make_matrix(self, weight: FloatArray, by_level: FloatArray) -> FloatArray:
         """For the levels and the intercept."""

@@ -357,7 +357,10 @@ class Rescue:
             left *= _LEFT_AGAIN
             columns = self._find_columns(last, _LEAST_WEIGHT, left)
             stairs, allowed = self._choose_levels(found.slack, last.objective, share, stairs)
-        if not self._is_nearly_done(last) and columns is not None and self._width is None:
+        # Where columns are few, rounding leaves nothing of the kernel as it is.
+        n_columns = 0 if columns is None else columns.pivots.size
+        has_many = n_columns > _FEW_COLUMNS * self._problem.n_samples
+        if has_many and not self._is_nearly_done(last):
             yield self._minimise(last, None, stairs, accuracy, clock, found, within).iterate
 
     def _find_columns(self, iterate: Iterate, least: float, left: float) -> FewColumns | None:
