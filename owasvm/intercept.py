@@ -25,8 +25,9 @@ _FLAT = 1e-12
 _MAX_EVALUATIONS = 200
 _VALUE_RESOLUTION = 1e-15
 # Ends this close, relative to their size, between which only rounding is left, need no look at
-# whether the graph is flat between them.
+# whether the graph is flat between them: where many samples make it smooth, and with few.
 _NARROW = 1e-6
+_NARROW_WITH_FEW = 1e-10
 # The graph of so many samples has so many kinks that it looks like a parabola near its minimum.
 _MANY_SAMPLES = 1000
 # Nobody asks for a gap that would notice this share of the loss.
@@ -291,8 +292,8 @@ class _Search:
             best = low if low.value <= high.value else high
             if best.value - bound <= self._value_resolution * abs(best.value):
                 # The middle of both ends would do only where the graph is as low at both.
-                is_narrow = self._is_smooth and width <= _NARROW * max(1.0, abs(low.where))
-                return best, best, int(is_narrow)
+                narrow = _NARROW if self._is_smooth else _NARROW_WITH_FEW
+                return best, best, int(width <= narrow * max(1.0, abs(low.where)))
             kinks = kinks[(kinks > low.where) & (kinks < high.where)]
             where = low.where + 0.5 * width
             if self._is_smooth and evaluation % 3 < 2:

@@ -44,7 +44,7 @@ def _watch(problem, known, n_looks):
         if compiled:
             found = Series.of(task)
             assert found is not None
-            steps = found.iterates(start, lambda: np.inf, 1000, is_watched=True)
+            steps = found.iterates(start, lambda: (np.inf, None), 1000, is_watched=True)
         seen.append(
             [
                 (
@@ -159,7 +159,7 @@ def test_a_matrix_without_a_factor_goes_to_the_operator(monkeypatch):
     found = Series.of(task)
     assert found is not None
     start = start_from(task, solve(_problem(X, y, 1.0), "newton"))
-    looks = found.iterates(start, lambda: 0.0, 1000, is_watched=False)
+    looks = found.iterates(start, lambda: (0.0, None), 1000, is_watched=False)
     # Before the multiplier moves and behind it, at the system, and behind that.
     for _ in itertools.islice(looks, 4):
         pass
@@ -173,7 +173,7 @@ def test_numbers_that_overflow_end_the_loop():
     assert found is not None
     start = cold_start(task)
     start.intercept = np.nan
-    assert np.isnan(next(found.iterates(start, lambda: 0.0, 1000, is_watched=False)).gap)
+    assert np.isnan(next(found.iterates(start, lambda: (0.0, None), 1000, is_watched=False)).gap)
 
 
 def test_somebody_looks_every_few_steps_whatever_the_systems(monkeypatch):
@@ -184,7 +184,7 @@ def test_somebody_looks_every_few_steps_whatever_the_systems(monkeypatch):
     found = Series.of(task)
     assert found is not None
     start = start_from(task, solve(_problem(X, y, 1.0), "newton"))
-    looks = itertools.islice(found.iterates(start, lambda: 0.0, 1000, is_watched=False), 5)
+    looks = itertools.islice(found.iterates(start, lambda: (0.0, None), 1000, is_watched=False), 5)
     steps = [look.n_iter for look in looks]
     assert max(np.diff([0, *steps])) <= series._PACE
 

@@ -106,7 +106,7 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
         if series is not None and is_compiled:
             steps = series.iterates(
                 start,
-                lambda: rule.looks_below,
+                lambda: rule.next_look,
                 settings.max_iter,
                 is_watched=settings.callback is not None,
             )

@@ -97,7 +97,12 @@ class Series:
         _Demand.seconds += seconds
 
     def iterates(
-        self, start: Iterate, look_below: Callable[[], float], max_iter: int, *, is_watched: bool
+        self,
+        start: Iterate,
+        next_look: Callable[[], tuple[float, int | None]],
+        max_iter: int,
+        *,
+        is_watched: bool,
     ) -> Iterator[Iterate]:
         """As :func:`owasvm.solvers.newton.core.iterates`, but less often: also at large systems.
 
@@ -105,8 +110,9 @@ class Series:
         ----------
         start : Iterate
             Where to begin.
-        look_below : callable
-            The relative gap at which an iterate is worth a look, at present.
+        next_look : callable
+            The relative gap at which an iterate is worth a look, at present, and the step, if
+            there is one.
         max_iter : int
             A step at which to look in any case.
         is_watched : bool
@@ -129,7 +135,8 @@ class Series:
         first = is_first(start)
         last_step = 0 if first else min(iterate.n_iter + pace, max_iter)
         while True:
-            self._run(look_below(), last_step)
+            look_below, look_at = next_look()
+            self._run(look_below, last_step if look_at is None else min(last_step, look_at))
             iterate.intercept = float(numbers[compiled.INTERCEPT])
             iterate.penalty = float(numbers[compiled.PENALTY])
             iterate.objective = float(numbers[compiled.OBJECTIVE])

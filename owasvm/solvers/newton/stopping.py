@@ -144,9 +144,11 @@ class StoppingRule:
         )
 
     @property
-    def looks_below(self) -> float:
-        """The estimated relative gap at which an iterate is worth a look."""
-        return max(self._judge_below, ROUNDING) if self._satisfied_at is None else np.inf
+    def next_look(self) -> tuple[float, int | None]:
+        """The estimated relative gap at which an iterate is worth a look, and a step that is."""
+        if self._satisfied_at is None:
+            return max(self._judge_below, ROUNDING), None
+        return self._polished_below, self._last_step
 
     def is_satisfied(self, iterate: Iterate) -> bool:
         """Whether to stop here."""

@@ -84,7 +84,7 @@ class Tuning:
     # -- certificates -------------------------------------------------------------------------
     # The exact intercept is searched for once the gap without it is so many times the tolerance:
     # a search costs as much as a step, and gains less than that (0, 0 %).
-    worth_a_search: float = 3.0
+    worth_a_search: float = 1.5
     # Where a dual point lacks so many times the tolerance, coefficients are raised so many times
     # what it is off by on average, per unit of deviation, and have to prove this share then
     # of the tolerance.
