@@ -228,7 +228,7 @@ def lacking_definiteness(gram: FloatArray, fingerprint: bytes | None = None) -> 
     return recall(gram, _lacking, find_fingerprint(gram) if fingerprint is None else fingerprint)
 
 
-_known: dict[tuple[str, bytes], float] = {}
+_known: dict[tuple[Callable[[FloatArray], float], bytes], float] = {}
 _MAX_KNOWN = 128
 
 
@@ -248,7 +248,7 @@ def recall(gram: FloatArray, examine: Callable[[FloatArray], float], fingerprint
     -------
     found : float
     """
-    key = examine.__name__, fingerprint
+    key = examine, fingerprint
     found = _known.get(key)
     if found is None:
         while len(_known) >= _MAX_KNOWN:
@@ -286,7 +286,7 @@ def find_fingerprint(gram: FloatArray) -> bytes:
     One entry that differs changes its row's sum for certain, as factors are odd; several with a
     probability next to 1.
     """
-    bits = np.ascontiguousarray(gram).view(np.uint64)
+    bits = np.ascontiguousarray(gram, dtype=np.float64).view(np.uint64)
     mixed = _mix_rows(bits, _random_factors(gram.shape[1]))
     return hashlib.sha256(mixed.tobytes()).digest()
 

@@ -427,7 +427,7 @@ class Rescue:
         meeting, shares, dual = stairs.meet(kept, slack), None, None
         if known is not None:
             shares, dual = known.find_shares(stairs), known.iterate.dual
-            if task.operator.place is None:
+            if task.operator.place is None and np.isfinite(within):
                 coarser = known.point.meeting.stairs
                 reach = coarser.find_near(stairs, within * _measure_spread(slack))
                 meeting = stairs.meet(kept, slack, reach)
