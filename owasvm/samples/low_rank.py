@@ -157,19 +157,10 @@ def _add_columns(
         found, row = columns[rank], gram[pivot]
         for i in range(n):
             found[i] = row[i]
-        k = 0
-        while k + 3 < rank:
-            a, b = columns[k, pivot], columns[k + 1, pivot]
-            c, d = columns[k + 2, pivot], columns[k + 3, pivot]
-            one, two, three, four = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
-            for i in range(n):
-                found[i] -= a * one[i] + b * two[i] + c * three[i] + d * four[i]
-            k += 4
-        while k < rank:
+        for k in range(rank):
             factor, other = columns[k, pivot], columns[k]
             for i in range(n):
                 found[i] -= factor * other[i]
-            k += 1
         scale = 1.0 / math.sqrt(left[pivot])
         for i in range(n):
             found[i] *= scale
