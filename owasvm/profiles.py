@@ -236,13 +236,20 @@ def _list_sums(mass: FloatArray, most: int) -> tuple[FloatArray, FloatArray] | N
         if sums.size * (int(count) + 1) > _MAX_LISTED:
             return None
         sums = np.unique(np.add.outer(sums, value * np.arange(count + 1.0)))
-        sums = sums[np.concatenate(([True], np.diff(sums) > 1e-3 * _EQUAL_SUMS * total))]
+        sums = sums[_begins_anew(sums, 1e-3 * _EQUAL_SUMS * total)]
         if sums.size > 16 * most:
             return None
-    starts = np.flatnonzero(np.concatenate(([True], np.diff(sums) > _EQUAL_SUMS * total)))
+    starts = np.flatnonzero(_begins_anew(sums, _EQUAL_SUMS * total))
     if starts.size > most:
         return None
     return sums[starts], sums[np.append(starts[1:], sums.size) - 1]
+
+
+def _begins_anew(sums: FloatArray, distance: float) -> NDArray[np.bool_]:
+    """Which of the sums are further than a distance from the one before; 0 is like no other."""
+    anew = np.concatenate(([True], np.diff(sums) > distance))
+    anew[1:2] = True
+    return anew
 
 
 def _make_grid(smallest: float, total: float, bends: tuple[float, ...] | None) -> FloatArray:

@@ -80,6 +80,8 @@ def tail_at(costs, mass):
 @given(seed=seeds, n_samples=st.integers(1, 40))
 @example(seed=4, n_samples=6)
 @example(seed=1, n_samples=15)
+# The smallest mass is less than the rounding of the total.
+@example(seed=37366, n_samples=7)
 def test_profile_is_nowhere_above(number, seed, n_samples):
     rng = np.random.default_rng(seed)
     costs = RankCosts(n_samples, *SHAPES[number], 2.0, draw_mass(rng, n_samples))
