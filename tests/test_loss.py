@@ -376,6 +376,21 @@ class TestKernels:
         np.testing.assert_array_equal(workspace.order[:n_positive], expected)
         np.testing.assert_array_equal(workspace.keys[:n_positive], v[expected])
 
+    @pytest.mark.parametrize("n_samples", [30, 49, 300, 3000, 20_000])
+    @pytest.mark.parametrize("spread", [1e-15, 1e-12, 1e-5, 1e-3])
+    def test_sort_positive_tells_near_ties_apart(self, n_samples: int, spread: float) -> None:
+        """Leading digits that many share, that few share, and copies, in one vector."""
+        rng = np.random.default_rng(n_samples)
+        v = rng.uniform(0.0, 2.0, size=n_samples)
+        tied = rng.random(n_samples) < 0.5
+        v[tied] = 1.0 + spread * rng.uniform(size=int(tied.sum()))
+        v[rng.random(n_samples) < 0.1] = v[0]
+        workspace = _sorting.make_workspace(n_samples)
+        assert _sorting.sort_positive(v, workspace) == n_samples
+        expected = np.argsort(-v, kind="stable")
+        np.testing.assert_array_equal(workspace.order, expected)
+        np.testing.assert_array_equal(workspace.keys, v[expected])
+
     def test_sort_positive_takes_every_magnitude(self) -> None:
         exponents = np.random.default_rng(0).permutation(np.arange(-1074, 1024))
         v = np.concatenate([np.ldexp(1.0, exponents), [0.0, -0.0, -1.0]])

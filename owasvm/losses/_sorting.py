@@ -50,8 +50,12 @@ INACTIVE = -2
 SINGLE = -1
 CLIPPED = 0
 
-# Up to here insertion sort beats the radix passes, whose cost has a floor of 8 x 256 counters.
+# Up to here insertion sort beats radix passes, whose cost has a floor of 256 counters each.
 _INSERTION_LIMIT = 48
+# The lowest of the leading digits: sign, exponent and 12 bits of the mantissa, or 20 with so many
+# keys that too many would share them.
+_LEADING_DIGIT = 5
+_MANY_KEYS = 2**14
 _RADIX_BITS = 8
 _RADIX_BUCKETS = 256
 _RADIX_MASK = 255
@@ -113,13 +117,60 @@ def make_workspace(n_samples: int) -> Workspace:
         keys=np.empty(n_samples),
         starts=np.empty(n_samples + 1, dtype=fits),
         levels=np.empty(n_samples),
-        counts=np.empty(_RADIX_PASSES * _RADIX_BUCKETS, dtype=np.int64),
+        counts=np.empty(_RADIX_BUCKETS, dtype=np.int64),
     )
 
 
 def make_pooling(n_samples: int) -> Pooling:
     """Allocate the arrays for problems of at most `n_samples` entries."""
     return Pooling(np.empty(n_samples), np.empty(n_samples), np.empty(n_samples))
+
+
+@njit(cache=True, internal=True)
+def _sort_by_digits(
+    keys: FloatArray,
+    order: Places,
+    spare_keys: FloatArray,
+    spare_order: Places,
+    counts: IntArray,
+    lowest: int,
+    behind: int,
+) -> None:
+    """Reorders `keys` and `order` in place by the digits from `lowest` to `behind`, largest first.
+
+    Stable. Overwrites the other arrays. Digits that all keys share are skipped.
+    """
+    size = keys.size
+    source_keys, target_keys = keys, spare_keys
+    source_order, target_order = order, spare_order
+    is_swapped = False
+    for digit in range(lowest, behind):
+        shift = digit * _RADIX_BITS
+        for slot in range(_RADIX_BUCKETS):
+            counts[slot] = 0
+        for k in range(size):
+            counts[(np.float64(source_keys[k]).view(np.int64) >> shift) & _RADIX_MASK] += 1
+        if counts[(np.float64(keys[0]).view(np.int64) >> shift) & _RADIX_MASK] == size:
+            continue
+        filled = 0
+        for slot in range(_RADIX_BUCKETS - 1, -1, -1):
+            count = counts[slot]
+            counts[slot] = filled
+            filled += count
+        for k in range(size):
+            key = source_keys[k]
+            place = (np.float64(key).view(np.int64) >> shift) & _RADIX_MASK
+            target = counts[place]
+            counts[place] = target + 1
+            target_keys[target] = key
+            target_order[target] = source_order[k]
+        source_keys, target_keys = target_keys, source_keys
+        source_order, target_order = target_order, source_order
+        is_swapped = not is_swapped
+    if is_swapped:
+        for k in range(size):
+            keys[k] = spare_keys[k]
+            order[k] = spare_order[k]
 
 
 @njit(cache=True, internal=True)
@@ -134,54 +185,36 @@ def sort_descending(
     """Reorders ``keys[:size]`` and ``order[:size]`` in place, overwrites the other arrays.
 
     Stable and descending, for finite keys >= 0: their bit patterns, read as integers, are ordered
-    like the numbers. Digits that all keys share are skipped.
+    like the numbers. The leading digits tell most keys apart. The others are looked at where many
+    keys share the leading ones; few are inserted where they belong, as are few keys in all.
     """
-    if size <= _INSERTION_LIMIT:
-        for position in range(1, size):
-            key = keys[position]
-            sample = order[position]
-            gap = position
-            while gap > 0 and keys[gap - 1] < key:
-                keys[gap] = keys[gap - 1]
-                order[gap] = order[gap - 1]
-                gap -= 1
-            keys[gap] = key
-            order[gap] = sample
-        return
-    for slot in range(_RADIX_PASSES * _RADIX_BUCKETS):
-        counts[slot] = 0
-    for k in range(size):
-        pattern = np.float64(keys[k]).view(np.int64)
-        for digit in range(_RADIX_PASSES):
-            bucket = (pattern >> (digit * _RADIX_BITS)) & _RADIX_MASK
-            counts[digit * _RADIX_BUCKETS + bucket] += 1
-    source_keys, target_keys = keys, spare_keys
-    source_order, target_order = order, spare_order
-    is_swapped = False
-    for digit in range(_RADIX_PASSES):
-        shift = digit * _RADIX_BITS
-        first = digit * _RADIX_BUCKETS
-        if counts[first + ((np.float64(keys[0]).view(np.int64) >> shift) & _RADIX_MASK)] == size:
+    if size > _INSERTION_LIMIT:
+        lowest = _LEADING_DIGIT if size < _MANY_KEYS else _LEADING_DIGIT - 1
+        _sort_by_digits(keys[:size], order, spare_keys, spare_order, counts, lowest, _RADIX_PASSES)
+        shift = lowest * _RADIX_BITS
+        begin = 0
+        for k in range(1, size + 1):
+            if k < size:
+                both = np.float64(keys[k]).view(np.int64) ^ np.float64(keys[begin]).view(np.int64)
+                if both >> shift == 0:
+                    continue
+            if k - begin > _INSERTION_LIMIT:
+                _sort_by_digits(
+                    keys[begin:k], order[begin:k], spare_keys, spare_order, counts, 0, lowest
+                )
+            begin = k
+    for position in range(1, size):
+        key = keys[position]
+        if keys[position - 1] >= key:
             continue
-        filled = 0
-        for slot in range(first + _RADIX_BUCKETS - 1, first - 1, -1):
-            count = counts[slot]
-            counts[slot] = filled
-            filled += count
-        for k in range(size):
-            key = source_keys[k]
-            place = first + ((np.float64(key).view(np.int64) >> shift) & _RADIX_MASK)
-            target = counts[place]
-            counts[place] = target + 1
-            target_keys[target] = key
-            target_order[target] = source_order[k]
-        source_keys, target_keys = target_keys, source_keys
-        source_order, target_order = target_order, source_order
-        is_swapped = not is_swapped
-    if is_swapped:
-        for k in range(size):
-            keys[k] = spare_keys[k]
-            order[k] = spare_order[k]
+        sample = order[position]
+        gap = position
+        while gap > 0 and keys[gap - 1] < key:
+            keys[gap] = keys[gap - 1]
+            order[gap] = order[gap - 1]
+            gap -= 1
+        keys[gap] = key
+        order[gap] = sample
 
 
 def sort_positive(v: FloatArray, workspace: Workspace) -> int:
