@@ -25,11 +25,16 @@ _FLAT = 1e-12
 _MAX_EVALUATIONS = 200
 _VALUE_RESOLUTION = 1e-15
 # Ends this close, relative to their size, between which only rounding is left, need no look at
-# whether the graph is flat between them: where many samples make it smooth, and with few.
+# whether the graph is flat between them: where many samples make it smooth or both ends are
+# steep, and where few make it.
 _NARROW = 1e-6
 _NARROW_WITH_FEW = 1e-10
+# A kink is nearby up to this distance, relative to the intercept.
+_NEARBY = 1e-4
+# Slopes this many times those that count as zero are not what rounding leaves of a flat stretch.
+_STEEP = 1e3
 # The graph of so many samples has so many kinks that it looks like a parabola near its minimum.
-_MANY_SAMPLES = 1000
+_MANY_SAMPLES = 5000
 # Nobody asks for a gap that would notice this share of the loss.
 _SMOOTH_RESOLUTION = 1e-13
 # Losses that differ by less, relative to their size, are equal up to rounding.
@@ -261,15 +266,49 @@ class _Search:
 
     def _bracket(self, near: _Tangent, towards: float) -> tuple[_Tangent, _Tangent, int]:
         """Tangents on both sides of the minimisers, or a minimiser that was hit."""
+        found = None
+        if not (self._is_smooth or self._loss.is_curved):
+            found = self._pass_kinks(near, towards)
+        return self._reach_out(near, towards) if found is None else found
+
+    def _pass_kinks(self, near: _Tangent, towards: float) -> tuple[_Tangent, _Tangent, int] | None:
+        """The same, from kink to kink, None where the minimisers are beyond those nearby.
+
+        Past as many at a time as the slope calls for, if each bends the graph as much as those
+        before.
+        """
+        kinks = np.sort(towards * self._margins)
+        start = towards * near.where
+        reach = start + _NEARBY * max(1.0, abs(start))
+        place = int(np.searchsorted(kinks, start, side="right"))
+        n_passed = 1
+        while place < kinks.size and kinks[place] <= reach:
+            side, tangent = self._look(towards * float(kinks[place]))
+            if side != towards:
+                return self._enclose(near, tangent, side, towards)
+            bend = abs(near.slope - tangent.slope) / n_passed
+            near = tangent
+            n_passed = min(int(abs(near.slope) / max(bend, self.flat)) + 1, 16 * n_passed)
+            place += n_passed
+        return None
+
+    @staticmethod
+    def _enclose(
+        near: _Tangent, far: _Tangent, side: int, towards: float
+    ) -> tuple[_Tangent, _Tangent, int]:
+        """What :meth:`_bracket` returns where the minimisers are not beyond `far`."""
+        if side == 0:
+            return far, far, 0
+        return (near, far, 1) if towards > 0 else (far, near, 1)
+
+    def _reach_out(self, near: _Tangent, towards: float) -> tuple[_Tangent, _Tangent, int]:
+        """The same, in steps that grow."""
         start = near.where
-        first = 1e-6 if self._is_smooth else 1e-8
-        reach = max(first * max(1.0, abs(start)), 16.0 * self._resolution)
+        reach = max(1e-6 * max(1.0, abs(start)), 16.0 * self._resolution)
         for _ in range(_MAX_EVALUATIONS):
             side, tangent = self._look(start + towards * reach)
-            if side == 0:
-                return tangent, tangent, 0
             if side != towards:
-                return (near, tangent, 1) if towards > 0 else (tangent, near, 1)
+                return self._enclose(near, tangent, side, towards)
             # Twice as far as the slopes, seen as a line, would have to go.
             bend = (tangent.slope - near.slope) / (tangent.where - near.where)
             near = tangent
@@ -291,19 +330,23 @@ class _Search:
             bound = low.value + low.slope * (crossing - low.where)
             best = low if low.value <= high.value else high
             if best.value - bound <= self._value_resolution * abs(best.value):
+                # Between steep ends a flat stretch is no longer than the way between them.
+                is_steep = min(-low.slope, high.slope) > _STEEP * self.flat
+                narrow = _NARROW if self._is_smooth or is_steep else _NARROW_WITH_FEW
                 # The middle of both ends would do only where the graph is as low at both.
-                narrow = _NARROW if self._is_smooth else _NARROW_WITH_FEW
                 return best, best, int(width <= narrow * max(1.0, abs(low.where)))
             kinks = kinks[(kinks > low.where) & (kinks < high.where)]
             where = low.where + 0.5 * width
             if self._is_smooth and evaluation % 3 < 2:
                 where = self._cross_zero(low, high, beyond=evaluation % 3 == 1)
             elif (self._is_smooth or evaluation % 2 == 0) and kinks.size > 0:
-                where = float(np.partition(kinks, kinks.size // 2)[kinks.size // 2])
-            elif evaluation % 4 != 0 and low.where < crossing < high.where:
+                share = -low.slope / (high.slope - low.slope) if evaluation % 4 == 0 else 0.5
+                place = min(int(share * kinks.size), kinks.size - 1)
+                where = float(np.partition(kinks, place)[place])
+            elif evaluation % 2 == 0 or (self._loss.is_curved and evaluation % 4 != 3):
+                where = self._cross_zero(low, high, beyond=evaluation % 4 == 2)
+            elif evaluation % 8 != 7 and low.where < crossing < high.where:
                 where = crossing
-                if self._loss.is_curved:
-                    where = self._cross_zero(low, high, beyond=False)
             side, tangent = self._look(where)
             if side == 0:
                 return tangent, tangent, 0

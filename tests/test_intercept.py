@@ -136,12 +136,13 @@ def test_far_and_wide_scores(loss, shift, spread):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("family", ["basic", "superquantile"])
-def test_many_samples_against_halving(loss, family):
+@pytest.mark.parametrize("n_samples", [1100, 5500])
+def test_many_samples_against_halving(loss, family, n_samples):
     rng = np.random.default_rng(3)
     for scale in (1e-9, 1.0, 1e6):
-        scores = scale * rng.normal(size=1100)
-        y = np.where(rng.random(1100) < 0.3, 1.0, -1.0)
-        costs = RankCosts(1100, family, 0.6)
+        scores = scale * rng.normal(size=n_samples)
+        y = np.where(rng.random(n_samples) < 0.3, 1.0, -1.0)
+        costs = RankCosts(n_samples, family, 0.6)
         ranked = LOSSES[loss](costs)
 
         def value(b, scores=scores, y=y, ranked=ranked):
@@ -153,6 +154,25 @@ def test_many_samples_against_halving(loss, family):
             low, high = (low, right) if value(left) <= value(right) else (left, high)
         found = value(best_intercept(scores, y, costs, 0.0, loss=ranked))
         assert found <= value(low) * (1.0 + 2e-13)
+
+
+@pytest.mark.parametrize("family", [("basic", 0.6), ("superquantile", 0.2), ("uniform", None)])
+@pytest.mark.parametrize("noise", [1e-12, 1e-8, 1e-5])
+def test_samples_that_crowd_on_the_margin(family, noise):
+    """As at the end of a fit: the minimiser is one of hundreds of kinks close to the guess."""
+    rng = np.random.default_rng(8)
+    n_samples = 400
+    y = np.where(np.arange(n_samples) % 3 == 0, 1.0, -1.0)
+    scores = y * rng.normal(1.0, 1.0, size=n_samples)
+    crowded = rng.random(n_samples) < 0.6
+    scores[crowded] = y[crowded] + noise * rng.normal(size=int(crowded.sum()))
+    costs = RankCosts(n_samples, *family, 3.0)
+    nearby = bends_of(scores, y)
+    nearby = nearby[np.abs(nearby) <= 20.0 * noise]
+    best = loss_at(nearby, scores, y, costs).min()
+    for guess in (0.0, 3.0 * noise, -0.5 * noise, 0.3):
+        found = best_intercept(scores, y, costs, guess)
+        assert loss_at(found, scores, y, costs) <= best * (1.0 + 1e-14)
 
 
 def test_two_clouds_by_hand():
