@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from owasvm.certificate import Certificate, charged_bound, judge, with_deviations
 from owasvm.losses import ProxPoint, RankedHinge, RankedLoss
 from owasvm.problem import OWAProblem
-from owasvm.samples import Vector
 from owasvm.solvers.newton._bracket import Bracket
 from owasvm.solvers.newton._rules import ROUNDING
 from owasvm.solvers.newton.core import MANY_SAMPLES, ConvexTask, Iterate
@@ -180,18 +179,18 @@ class StoppingRule:
         self._judged_at = iterate.penalty
         self.is_limited = False
         known_gap = np.inf if self._best is None else self._best.gap
-        nearest = project_balanced(self._task, self._task.dual_of(iterate.w))
-        gap, best = self._consider(nearest, iterate)
-        if gap > self._task.tuning.worth_raising * self._tol and self._problem.loss == "hinge":
-            raised, proven = self._consider(self._raise(nearest, iterate), iterate)
-            # Decisions hang on more digits than objectives where w is small, as at such points.
-            if raised <= self._task.tuning.raised_share * self._tol:
-                gap, best = raised, proven
-        # With many samples there is no room for numbers that are not needed any more.
-        del nearest
         polishing = self._satisfied_at is not None
         share = self._task.tuning.converged_share
         converged = estimate <= share * self._tol or iterate.is_final
+        nearest = project_balanced(self._task, self._task.dual_of(iterate.w))
+        if not (polishing or converged):
+            foreseen = self._foresee_gap(nearest, iterate)
+            if foreseen > self._tol:
+                self._put_off(iterate, estimate, foreseen)
+                return
+        gap, best = self._consider(nearest, iterate)
+        # With many samples there is no room for numbers that are not needed any more.
+        del nearest
         if converged and (gap > self._tol or (polishing and not self._is_exact(best))):
             # alpha(w, b) is the better point where w says little about it, as when w = 0, and
             # where the coefficients have gathered the rounding of many steps.
@@ -209,32 +208,34 @@ class StoppingRule:
             self._satisfied_at = iterate.n_iter
             self._plan_polish(best, iterate.n_iter)
         else:
-            # A point that was judged whatever its estimate says nothing about when to ask again.
-            below = estimate * min(max(self._tol / gap, 0.1), 0.7)
-            # Nor does a warm start, whose coefficients belong to other costs.
-            if iterate.n_iter > 0:
-                self._judge_below = min(below, self._judge_below)
+            self._put_off(iterate, estimate, gap)
             self._n_limited += int(self.is_limited)
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
             self._n_idle = self._n_idle + 1 if idle else 0
 
-    def _raise(self, nearest: FloatArray, iterate: Iterate) -> FloatArray:
-        """Another dual point next to the coefficients of w than the `nearest`.
+    def _put_off(self, iterate: Iterate, estimate: float, gap: float) -> None:
+        """Ask again when the estimate has fallen by what was lacking."""
+        # A point that was judged whatever its estimate says nothing about when to ask again, nor
+        # does a warm start, whose coefficients belong to other costs.
+        below = estimate * min(max(self._tol / gap, 0.1), 0.7)
+        if iterate.n_iter > 0:
+            self._judge_below = min(below, self._judge_below)
 
-        Early on they leave the dual set here and there; the nearest point of it then lacks as
-        much elsewhere, and the bound with it. Coefficients that are first raised in proportion to
-        the deviations fill up what the costs allow: a step of the multiplier, as short as will do.
+    def _foresee_gap(self, dual: FloatArray, iterate: Iterate) -> float:
+        """What a certificate with a dual point lacks at least, if the estimated gap holds.
+
+        The dual is concave, so its tangent at the coefficients of w is above it. Without a product
+        with the data, which half of a certificate is made of.
         """
-        task = self._task
-        coef = task.dual_of(iterate.w)
-        missing = float(np.abs(nearest - coef).mean())
-        raised = np.maximum(self._slack_of(iterate), 0.0)
-        raised *= task.tuning.fill_up * missing
-        if task.loss.mass is not None:
-            raised *= task.loss.mass / task.loss.mass.mean()
-        raised += coef
-        raised[coef <= 0.0] = 0.0
-        return project_balanced(task, raised)
+        task, w = self._task, iterate.w
+        if self._problem.loss != "hinge" or task.linear is not None or w.scores.size == 0:
+            return 0.0
+        coef = task.y * w.coef
+        change = dual - coef
+        above = float(dual.sum()) - 0.5 * task.operator.inner(w, w)
+        above -= float((task.y * w.scores) @ change)
+        reached = min(iterate.objective, self._problem.constant_classifier[1]) - iterate.gap
+        return (reached - above) / max(1.0, abs(iterate.objective))
 
     def _consider_shorter(
         self, iterate: Iterate, gap: float, best: Certificate
@@ -265,14 +266,6 @@ class StoppingRule:
         shorter = replace(iterate, intercept=intercept)
         other, best = self._consider(dual, shorter, low * coef)
         return min(gap, other), best
-
-    def _slack_of(self, iterate: Iterate) -> FloatArray:
-        """The slacks of an iterate, computed where they were let go."""
-        if iterate.slack.size > 0:
-            return iterate.slack
-        task, w = self._task, Vector(np.empty(0), np.empty(0), iterate.w.weight)
-        task.operator.complete(w)
-        return task.margin - task.y * (w.scores + iterate.intercept)
 
     def _plan_polish(self, best: Certificate, n_iter: int) -> None:
         """Decide how much further to go."""

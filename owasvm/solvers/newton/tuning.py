@@ -85,12 +85,6 @@ class Tuning:
     # The exact intercept is searched for once the gap without it is so many times the tolerance:
     # a search costs as much as a step, and gains less than that (0, 0 %).
     worth_a_search: float = 1.5
-    # Where a dual point lacks so many times the tolerance, coefficients are raised so many times
-    # what it is off by on average, per unit of deviation, and have to prove this share then
-    # of the tolerance.
-    worth_raising: float = 10.0
-    fill_up: float = 100.0
-    raised_share: float = 0.1
     # An estimated gap of this share of the tolerance should have been proven by now (0, 0 %).
     converged_share: float = 0.01
     # Up to so many samples problems are solved on to rounding level: most often a handful of
