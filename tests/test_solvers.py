@@ -28,6 +28,7 @@ from owasvm.solution import Status, relative_gap
 from owasvm.solvers import SOLVERS, newton, solve
 from owasvm.solvers.contract import Settings
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates
+from owasvm.solvers.newton.stopping import StoppingRule
 from owasvm.solvers.newton.tuning import DEFAULT
 from owasvm.weights import owa_weights
 from tests.oracles import cvxpy_owa_svm, dotsort_prox, owa_value, psd_factor
@@ -581,3 +582,34 @@ def test_a_shorter_classifier_is_proven_where_none_is_nearly_best(seed, n_sample
     solution = newton.solve(OWAProblem(y, costs, gram=gram), Settings())
     assert solution.status is Status.OPTIMAL
     assert solution.n_iter < 300
+
+
+@pytest.mark.parametrize(
+    ("family", "alpha"), [("basic", 0.6), ("basic", 0.1), ("superquantile", 0.3)]
+)
+def test_certificates_lack_at_least_what_is_foreseen(family, alpha, monkeypatch):
+    """So that none is skipped that would have ended a fit."""
+    foreseen, lacking = [], []
+    foresee, consider = StoppingRule._foresee_gap, StoppingRule._consider
+
+    def record_foreseen(rule, dual, iterate):
+        foreseen.append(foresee(rule, dual, iterate))
+        return 0.0
+
+    def record_lacking(rule, *args, **options):
+        found = consider(rule, *args, **options)
+        if len(lacking) < len(foreseen):
+            lacking.append(found[0])
+        return found
+
+    monkeypatch.setattr(StoppingRule, "_foresee_gap", record_foreseen)
+    monkeypatch.setattr(StoppingRule, "_consider", record_lacking)
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] + rng.normal(size=300) > 0.0, 1.0, -1.0)
+    for gamma in (0.003, 0.1, 2.0):
+        for C in (0.1, 10.0):
+            costs = RankCosts(300, family, alpha, C)
+            newton.solve(OWAProblem(y, costs, gram=rbf_kernel(X, gamma=gamma)), Settings())
+    assert len(lacking) == len(foreseen) > 3
+    assert np.all(np.array(foreseen) <= np.array(lacking) + 1e-9)

@@ -169,6 +169,45 @@ def test_a_turn_looks_at_the_clock(monkeypatch):
     assert not turn.is_at_work
 
 
+def _turn_of(problem):
+    task = _task(problem)
+    return turns.SplittingTurn(task, Effort(task, 1e-6), 1e-6)
+
+
+@pytest.mark.parametrize("width", [0.003, 0.1, 50.0])
+@pytest.mark.parametrize("C", [1e-6, 1e6])
+def test_the_penalty_goes_by_the_eigenvalues_of_the_kernel(width, C):
+    turn = _turn_of(_problem(120, width=width, C=C))
+    task = turn._task
+    kernel = np.array([task.operator.vector(row).scores for row in np.eye(120)])
+    eigenvalues = np.linalg.eigvalsh(kernel)
+    lifted = eigenvalues + turns._LEAST_EIGENVALUE * eigenvalues.mean()
+    share = turns._LEAST_PENALTY if C < 1.0 else turns._MOST_PENALTY
+    expected = share / np.exp(np.log(lifted).mean())
+    assert turn._choose_penalty() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_penalty_knows_no_units():
+    """Of the kernel, nor of sample weights, where costs are those of as many copies."""
+    X, y, mass = _draw(90)
+    gram = np.exp(-0.1 * cdist(X, X) ** 2)
+    costs = assign_costs(y, "basic", 0.3, 1e-6, None, ranks="all", groups=None)
+    penalty = _turn_of(OWAProblem(y, costs, gram=gram))._choose_penalty()
+    scaled = _turn_of(OWAProblem(y, costs, gram=100.0 * gram))._choose_penalty()
+    assert 100.0 * scaled == pytest.approx(penalty)
+    found = [
+        _turn_of(
+            OWAProblem(
+                y,
+                assign_costs(y, "basic", 0.3, 1e-6, unit * mass, ranks="all", groups=None),
+                gram=gram,
+            )
+        )._choose_penalty()
+        for unit in (1.0, 10.0)
+    ]
+    assert 10.0 * found[1] == pytest.approx(found[0])
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e200])
 def test_a_turn_bears_numbers_that_overflow(scale):
     X, y, _ = _draw(60)
@@ -258,9 +297,11 @@ def test_the_pace_is_counted_anew_behind_another_method():
     [
         ([1.0], 5, False),
         ([1.0], 0, True),
-        ([1.0] * 10, 100, True),
-        ([2.0**-k for k in range(10)], 20, False),
-        ([2.0**-k for k in range(10)], 2, True),
+        # The first ones may rise.
+        ([1.0] * 10, 100, False),
+        ([1.0] * 11, 100, True),
+        ([2.0**-k for k in range(11)], 20, False),
+        ([2.0**-k for k in range(11)], 2, True),
     ],
 )
 def test_stalls(gaps, n_left, expected):

@@ -55,6 +55,8 @@ _MANY_LARGE_SYSTEMS = 4
 # Conjugate gradients solve them sooner than few columns do where these are more than half of so
 # many times the root of the number of samples.
 _SIZE_OF_ROOT = 10.0
+# Newton steps between two rounds of interior points.
+_STEPS_BETWEEN = 20
 
 
 def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> Solution:
@@ -190,20 +192,32 @@ class _Course:
                 # Judged before it is left behind: nothing better may come.
                 yield replace(last, is_final=True)
                 break
+        is_split = False
         for rescued in self._rescue.iterates(last, self._clock):
             yield rescued
             # Gaps of levels that are too coarse do not tell which one is better.
             if rescued.objective <= last.objective:
                 last = replace(rescued, is_final=False)
-        for split in self._split(last):
-            yield split
-            last = split
-        yield from iterates(self._task, last)
+            # A round with more columns takes longer than that.
+            if self._rescue.has_many_columns and not is_split:
+                is_split = True
+                for found in self._finish(last):
+                    yield found
+                    last = found
+                    if found.n_iter >= rescued.n_iter + _STEPS_BETWEEN:
+                        break
+        yield from self._finish(last, splits=not is_split)
 
-    def _split(self, last: Iterate) -> Iterator[Iterate]:
-        """Another turn, for what levels or columns have left out: Newton steps take hundreds."""
-        if self._task.operator.is_gram and not self._clock.expired:
-            yield from self._turn.iterates(last, self._clock)
+    def _finish(self, last: Iterate, *, splits: bool = True) -> Iterator[Iterate]:
+        """Another turn, for what levels or columns have left out, before Newton steps go on.
+
+        Without it they take hundreds.
+        """
+        if splits and self._task.operator.is_gram and not self._clock.expired:
+            for split in self._turn.iterates(last, self._clock):
+                yield split
+                last = split
+        yield from iterates(self._task, last)
 
     def _steps(self, steps: Iterator[Iterate]) -> Iterator[Iterate]:
         """Newton steps, a turn of splitting in between, and few columns for large systems."""

@@ -150,6 +150,7 @@ class Rescue:
         self._problem = problem
         self._kept = np.arange(problem.n_samples)
         self._keeps_all = False
+        self.has_many_columns = False
         self._look_at_data()
 
     def _look_at_data(self) -> None:
@@ -358,16 +359,17 @@ class Rescue:
             columns = self._find_columns(last, _LEAST_WEIGHT, left)
             stairs, allowed = self._choose_levels(found.slack, last.objective, share, stairs)
         # Where columns are few, rounding leaves nothing of the kernel as it is.
-        n_columns = 0 if columns is None else columns.pivots.size
-        has_many = n_columns > _FEW_COLUMNS * self._problem.n_samples
-        if has_many and not self._is_nearly_done(last):
+        if self.has_many_columns and not self._is_nearly_done(last):
             yield self._minimise(last, None, stairs, accuracy, clock, found, within).iterate
 
     def _find_columns(self, iterate: Iterate, least: float, left: float) -> FewColumns | None:
         """Those of the samples, or few with nearly the kernel of the problem; None for that."""
         if self._width is not None:
             return self._own_columns
-        return self._operator.find_columns(*self._weigh_samples(iterate, least, left))
+        found = self._operator.find_columns(*self._weigh_samples(iterate, least, left))
+        n_columns = 0 if found is None else found.pivots.size
+        self.has_many_columns = n_columns > _FEW_COLUMNS * self._problem.n_samples
+        return found
 
     def _lacks_columns(self, columns: FewColumns, iterate: Iterate) -> bool:
         """Whether columns that were chosen for another dual point leave too much of this one."""

@@ -24,8 +24,22 @@ _BALANCED = 1e-13
 # case that exceeds what it does by about that factor.
 _POLISHED_GAP = 1e-13
 _ROUNDING_SHARE = 1e-3
+# The next certificate is asked for when the estimated gap has fallen to what is lacking, within
+# these shares, after one that was foreseen, for that costs little, and after one that was not.
+_SHORTEST_WAIT = 0.7
+_CHEAP_WAIT = 0.3
+_LONGEST_WAIT = 0.1
+# And after so many steps in any case.
+_MAX_WAIT = 8
 # A certificate is better when its gap is this share of the best one's.
 _BETTER = 0.9
+# w = 0 is nearly best where it may be this many times the tolerance above the optimum. Where the
+# nearest dual point does not prove it, coefficients are raised so many times what that is off by
+# on average, per unit of deviation.
+_NEARLY_NOTHING = 3.0
+_FILL_UP = 100.0
+# Steps with so many samples take longer than a certificate.
+_LARGE_STEP = 200
 # A shorter classifier has to prove this share of the tolerance, and is looked for so many times.
 _SHORTER = 0.9
 _MAX_HALVINGS = 12
@@ -116,6 +130,7 @@ class StoppingRule:
         self._best: Certificate | None = None
         self._self_proven = True
         self._judge_below = tol
+        self._judge_at = 0
         self._judged_at = np.nan
         self._satisfied_at: int | None = None
         self._is_polished = False
@@ -155,7 +170,8 @@ class StoppingRule:
         # At rounding level a smaller penalty may still help where a smaller estimate cannot.
         cooled = estimate <= ROUNDING and iterate.penalty != self._judged_at
         if self._satisfied_at is None:
-            if estimate <= self._judge_below or cooled or iterate.is_final:
+            is_late = estimate <= self._tol and iterate.n_iter >= self._judge_at
+            if estimate <= self._judge_below or cooled or is_late or iterate.is_final:
                 self._ask(iterate, estimate)
             return self._is_polished
         if estimate > self._polished_below and iterate.n_iter < self._last_step:
@@ -183,12 +199,16 @@ class StoppingRule:
         share = self._task.tuning.converged_share
         converged = estimate <= share * self._tol or iterate.is_final
         nearest = project_balanced(self._task, self._task.dual_of(iterate.w))
-        if not (polishing or converged):
-            foreseen = self._foresee_gap(nearest, iterate)
-            if foreseen > self._tol:
-                self._put_off(iterate, estimate, foreseen)
-                return
-        gap, best = self._consider(nearest, iterate)
+        gap, best = np.inf, self._best
+        foreseen = 0.0 if polishing or converged else self._foresee_gap(nearest, iterate)
+        if foreseen <= self._tol:
+            gap, best = self._consider(nearest, iterate)
+        if gap > self._tol and self._is_raising_worth_it(iterate):
+            raised, best = self._consider(self._raise(nearest, iterate), iterate)
+            gap = min(gap, raised)
+        if best is None or not gap < np.inf:
+            self._put_off(iterate, estimate, foreseen, _CHEAP_WAIT)
+            return
         # With many samples there is no room for numbers that are not needed any more.
         del nearest
         if converged and (gap > self._tol or (polishing and not self._is_exact(best))):
@@ -208,18 +228,19 @@ class StoppingRule:
             self._satisfied_at = iterate.n_iter
             self._plan_polish(best, iterate.n_iter)
         else:
-            self._put_off(iterate, estimate, gap)
+            self._put_off(iterate, estimate, gap, _LONGEST_WAIT)
             self._n_limited += int(self.is_limited)
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
             self._n_idle = self._n_idle + 1 if idle else 0
 
-    def _put_off(self, iterate: Iterate, estimate: float, gap: float) -> None:
-        """Ask again when the estimate has fallen by what was lacking."""
+    def _put_off(self, iterate: Iterate, estimate: float, gap: float, least: float) -> None:
+        """Ask again when the estimate has fallen by what was lacking, or to the share `least`."""
         # A point that was judged whatever its estimate says nothing about when to ask again, nor
         # does a warm start, whose coefficients belong to other costs.
-        below = estimate * min(max(self._tol / gap, 0.1), 0.7)
+        below = estimate * min(max(self._tol / gap, least), _SHORTEST_WAIT)
         if iterate.n_iter > 0:
             self._judge_below = min(below, self._judge_below)
+        self._judge_at = iterate.n_iter + _MAX_WAIT
 
     def _foresee_gap(self, dual: FloatArray, iterate: Iterate) -> float:
         """What a certificate with a dual point lacks at least, if the estimated gap holds.
@@ -236,6 +257,32 @@ class StoppingRule:
         above -= float((task.y * w.scores) @ change)
         reached = min(iterate.objective, self._problem.constant_classifier[1]) - iterate.gap
         return (reached - above) / max(1.0, abs(iterate.objective))
+
+    def _is_raising_worth_it(self, iterate: Iterate) -> bool:
+        """Whether w = 0 is nearly best, or steps take longer than another certificate."""
+        if self._polish or self._problem.loss != "hinge" or iterate.slack.size == 0:
+            return False
+        near = _NEARLY_NOTHING * self._tol * max(1.0, abs(iterate.objective))
+        _, nothing = self._problem.constant_classifier
+        is_nothing = nothing <= iterate.objective - iterate.gap + near
+        return is_nothing or iterate.n_active >= _LARGE_STEP
+
+    def _raise(self, nearest: FloatArray, iterate: Iterate) -> FloatArray:
+        """A dual point of a larger bound next to the coefficients of a short w.
+
+        They leave the dual set here and there; the nearest point of it then lacks as much
+        elsewhere, and the bound with it. Coefficients that are first raised in proportion to the
+        deviations fill up what the costs allow: a step of the multiplier, as short as will do.
+        """
+        task = self._task
+        coef = task.dual_of(iterate.w)
+        missing = float(np.abs(nearest - coef).mean())
+        raised = _FILL_UP * missing * np.maximum(iterate.slack, 0.0)
+        if task.loss.mass is not None:
+            raised *= task.loss.mass / task.loss.mass.mean()
+        raised += coef
+        raised[coef <= 0.0] = 0.0
+        return project_balanced(task, raised)
 
     def _consider_shorter(
         self, iterate: Iterate, gap: float, best: Certificate

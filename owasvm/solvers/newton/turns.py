@@ -18,8 +18,11 @@ __all__ = ["SplittingTurn"]
 
 logger = logging.getLogger(__name__)
 
-# The penalty, as what the curvature of 1/2 |w|^2 calls for this many times, or the mean cost.
-_PENALTY = 45.0
+# The penalty: the mean cost, within these multiples of the inverse of the geometric mean of the
+# kernel's eigenvalues. Of these this share of their arithmetic mean counts at least.
+_LEAST_PENALTY = 8.0
+_MOST_PENALTY = 25.0
+_LEAST_EIGENVALUE = 0.01
 # Newton steps behind it go on with so many times the penalty.
 _PENALTY_BEHIND = 3.0
 # It ends at this share of the tolerance: one Newton step more then proves it, most often. Where
@@ -28,7 +31,7 @@ _GOAL = 0.3
 _LARGE_STEP = 5.0
 _GOAL_ALONE = 3e-3
 # Iterations at most, and between two looks; looks over which progress is measured.
-_MAX_ITERATIONS = 500
+_MAX_ITERATIONS = 700
 _PACE = 10
 _LOOK_BACK = 5
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
@@ -40,7 +43,7 @@ _PER_SECOND = 1e10
 # it with steep weights, and so many times are left at their pace.
 _SHARE = 3.0
 _SHARE_WITH_STEEP_WEIGHTS = 0.3
-_REST = 2.0
+_REST = 1.0
 
 
 class SplittingTurn:
@@ -98,12 +101,12 @@ class SplittingTurn:
 
     def _iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         task = self._task
-        penalty = max(_PENALTY * task.unit_penalty, task.loss.mean_cost)
         is_large = iterate.n_active**3 / 3.0 > _LARGE_STEP * self._iteration
         share = _GOAL_ALONE if is_large else _GOAL
         gaps: list[float] = []
         # Numbers that overflow end it, and no warning is needed.
         with np.errstate(all="ignore"):
+            penalty = self._choose_penalty()
             method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
         steps = method.iterate(iterate.slack, iterate.dual)
         for n_done in range(_PACE, max(_MAX_ITERATIONS, _PACE) + 1, _PACE):
@@ -121,6 +124,21 @@ class SplittingTurn:
             if is_there or clock.expired or _stalls(gaps, _GOAL * scale, n_left):
                 logger.debug("splitting: %d iterations, gap %.1e", n_done, found.gap)
                 return
+
+    def _choose_penalty(self) -> float:
+        """One that suits most directions of the feature space.
+
+        Alone, each iteration leaves most of the error where eigenvalues of the kernel are far from
+        the inverse of the penalty. Those of a wide kernel are small, all but a few.
+        """
+        task = self._task
+        mass = task.loss.mass
+        lift = _LEAST_EIGENVALUE / task.unit_penalty
+        lifts = np.broadcast_to(lift if mass is None else lift / mass, task.y.shape)
+        unit = float(np.exp(-task.operator.lift(lifts).mean_log()))
+        if mass is not None:
+            unit *= float(np.exp(-np.log(mass).mean()))
+        return min(max(task.loss.mean_cost, _LEAST_PENALTY * unit), _MOST_PENALTY * unit)
 
     def _describe(self, method: Splitting, n_iter: int, penalty: float) -> Iterate:
         task, point = self._task, method.point
@@ -142,7 +160,7 @@ class SplittingTurn:
 
 def _stalls(gaps: list[float], goal: float, n_left: int) -> bool:
     """Whether gaps that go on to fall as in the last looks miss the goal in the looks left."""
-    if len(gaps) <= _LOOK_BACK:
+    if len(gaps) <= 2 * _LOOK_BACK:
         return n_left <= 0
     # Rounding may leave less than nothing.
     best = max(min(gaps), goal)
