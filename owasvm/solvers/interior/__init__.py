@@ -78,7 +78,7 @@ _GAIN = 0.01
 _CAUTIOUS = 0.9
 _BOLD = 0.99
 # After so many steps below this a start is given up; the next one has so many times its gap.
-_MOST_SHORT_STEPS = 3
+_MOST_SHORT_STEPS = 2
 _SHORT_STEP = 0.03
 _FURTHER = (1.0, 10.0, 100.0)
 # It ends where rounding leaves nothing to gain: after so many iterations that leave so much of a
@@ -86,6 +86,8 @@ _FURTHER = (1.0, 10.0, 100.0)
 _LOOK_BACK = 12
 _PROGRESS = 0.9
 _SMALL = 1e-3
+# And where all that is left but so much is how far apart w and the dual point are, and that grows.
+_HARDLY = 0.01
 # A start that ends this close, in multiples of the accuracy, is as good as there; where it ends
 # below this share of its gap, rounding was in the way, and would be again.
 _NEARLY = 2.0
@@ -115,6 +117,8 @@ class Point:
         At w and the intercept.
     gap : float
         Between the levelled problem and its dual; infinite where numbers broke down.
+    first_gap : float
+        The same where the method began.
     n_iter : int
         Iterations.
     shares : ndarray of shape (n_levels, n_samples)
@@ -129,6 +133,7 @@ class Point:
     intercept: float
     slack: FloatArray
     gap: float
+    first_gap: float
     n_iter: int
     shares: FloatArray
     meeting: Meeting
@@ -207,6 +212,7 @@ class _State:
             system.coef.copy(),
             self.intercept,
             self.slack.copy(),
+            gap,
             gap,
             n_iter,
             _NO_SHARES,
@@ -327,9 +333,8 @@ def _descend_from(
     for further in _FURTHER:
         system.go_to(start.w, start.coef)
         state = _State(meeting, mass, place, start, further)
-        first = further * start.gap / max(1.0, abs(float(state.dual.sum())))
         point = _descend(system, state, accuracy, clock, may_give_up=True)
-        is_useful = point.gap <= max(_NEARLY * accuracy, _MUCH_LESS * first)
+        is_useful = point.gap <= max(_NEARLY * accuracy, _MUCH_LESS * point.first_gap)
         if is_useful or clock.expired:
             break
     return point, is_useful
@@ -363,12 +368,17 @@ def _descend(
             bests.append(best.gap)
             if error <= accuracy or _is_idle(bests) or clock.expired:
                 break
+            # The barrier goes on to fall where rounding keeps w and the dual point apart.
+            is_apart = gap + state.beyond < _HARDLY * distance
+            if is_apart and best.gap < min(error, _SMALL):
+                break
             system.factorise(weights)
             step = _iterate(state, system, gap / state.n_products)
             n_short += int(step < _SHORT_STEP)
             if step <= 0.0 or (may_give_up and n_short == _MOST_SHORT_STEPS):
                 break
-    return replace(best, shares=state.pairs.find_shares())
+    first_gap = bests[0] if bests else np.inf
+    return replace(best, first_gap=first_gap, shares=state.pairs.find_shares())
 
 
 def _is_idle(bests: list[float]) -> bool:

@@ -230,7 +230,7 @@ class _Course:
             if n_large >= _MANY_LARGE_SYSTEMS and task.condense(self._limit_size(last.n_active)):
                 w = task.operator.vector(last.w.coef.copy())
                 yield from self._steps(iterates(task, replace(last, w=w, dual=last.dual.copy())))
-            is_due = self._turn.is_due(is_steep=self._rescue.is_steep)
+            is_due = self._turn.is_due(last, is_steep=self._rescue.is_steep)
             is_due = is_due or self._rescue.is_due(last)
             if is_due and self._may_split(last):
                 found = None

@@ -40,10 +40,14 @@ _PER_ITERATION = 2.5e6
 # Multiplications of the inverse per second, at least.
 _PER_SECOND = 1e10
 # It begins when Newton steps have done so many times the work that it is expected to do, less of
-# it with steep weights, and so many times are left at their pace.
+# it where more than so many samples are in their systems at a relative gap as small as this, and
+# with steep weights, and so many times are left at their pace.
 _SHARE = 3.0
+_SHARE_OF_LARGE_STEPS = 0.8
+_LARGE_SYSTEM = 0.5
+_SMALL_GAP = 1e-3
 _SHARE_WITH_STEEP_WEIGHTS = 0.3
-_REST = 1.0
+_REST = 0.7
 
 
 class SplittingTurn:
@@ -77,11 +81,17 @@ class SplittingTurn:
         """Whether the turn is still to come."""
         return not self._is_over and self._task.operator.is_gram
 
-    def is_due(self, *, is_steep: bool) -> bool:
+    def is_due(self, iterate: Iterate, *, is_steep: bool) -> bool:
         """Whether Newton steps have cost more than a try, and will go on to."""
         if not self.is_open:
             return False
-        share = _SHARE_WITH_STEEP_WEIGHTS if is_steep else _SHARE
+        share = _SHARE
+        if is_steep:
+            share = _SHARE_WITH_STEEP_WEIGHTS
+        elif iterate.n_active > _LARGE_SYSTEM * self._task.operator.n_samples:
+            # Far from the optimum most samples may be in the systems of any fit.
+            is_near = self._effort.best_gap <= _SMALL_GAP * max(1.0, abs(iterate.objective))
+            share = _SHARE_OF_LARGE_STEPS if is_near else _SHARE
         is_dear = self._effort.spent > share * self._expected
         return is_dear and self._effort.rest > _REST * self._expected
 
