@@ -77,9 +77,11 @@ _GAIN = 0.01
 # Steps end at this share of the way to the boundary, nearer where they are long.
 _CAUTIOUS = 0.9
 _BOLD = 0.99
-# After so many steps below this a start is given up; the next one has so many times its gap.
-_MOST_SHORT_STEPS = 2
+# After so many steps below this, of which very short ones count twice, a start is given up; the
+# next one has so many times its gap.
+_MOST_SHORT_STEPS = 3
 _SHORT_STEP = 0.03
+_VERY_SHORT_STEP = 0.005
 _FURTHER = (1.0, 10.0, 100.0)
 # It ends where rounding leaves nothing to gain: after so many iterations that leave so much of a
 # gap that is small. Far from the optimum gaps may rise before they fall.
@@ -374,8 +376,8 @@ def _descend(
                 break
             system.factorise(weights)
             step = _iterate(state, system, gap / state.n_products)
-            n_short += int(step < _SHORT_STEP)
-            if step <= 0.0 or (may_give_up and n_short == _MOST_SHORT_STEPS):
+            n_short += int(step < _SHORT_STEP) + int(step < _VERY_SHORT_STEP)
+            if step <= 0.0 or (may_give_up and n_short >= _MOST_SHORT_STEPS):
                 break
     first_gap = bests[0] if bests else np.inf
     return replace(best, first_gap=first_gap, shares=state.pairs.find_shares())

@@ -59,6 +59,7 @@ _VERY_FEW_COLUMNS = 0.3
 # few, and so much may be left.
 _SHARE_BEHIND = 0.1
 _SHARE_BEHIND_NARROW = 0.5
+_FAR_BEHIND = 100.0
 _REST_BEHIND = 0.5
 # Weights are steep where this share of the samples pays that share of all costs.
 _FEW = 0.01
@@ -193,7 +194,8 @@ class Rescue:
             return False
         self._look_ahead(iterate)
         has_few = self._columns < _FEW_COLUMNS * self._problem.n_samples
-        share = _SHARE_BEHIND if has_few else _SHARE_BEHIND_NARROW
+        is_far = self._effort.best_gap > _FAR_BEHIND * self._tol * max(1.0, abs(iterate.objective))
+        share = _SHARE_BEHIND if has_few or is_far else _SHARE_BEHIND_NARROW
         is_slow = self._effort.rest > _REST_BEHIND * self._work
         return is_slow and self._effort.since_mark >= share * self._work
 

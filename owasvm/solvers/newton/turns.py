@@ -43,11 +43,11 @@ _PER_SECOND = 1e10
 # it where more than so many samples are in their systems at a relative gap as small as this, and
 # with steep weights, and so many times are left at their pace.
 _SHARE = 3.0
-_SHARE_OF_LARGE_STEPS = 0.8
+_SHARE_OF_LARGE_STEPS = 1.5
 _LARGE_SYSTEM = 0.5
 _SMALL_GAP = 1e-3
 _SHARE_WITH_STEEP_WEIGHTS = 0.3
-_REST = 0.7
+_REST = 1.0
 
 
 class SplittingTurn:
