@@ -28,7 +28,7 @@ _PENALTY_BEHIND = 3.0
 # It ends at this share of the tolerance: one Newton step more then proves it, most often. Where
 # Newton systems are so large that a step costs as much as so many iterations, it goes on to this.
 _GOAL = 0.3
-_LARGE_STEP = 5.0
+_LARGE_STEP = 1.0
 _GOAL_ALONE = 3e-3
 # Iterations at most, and between two looks; looks over which progress is measured.
 _MAX_ITERATIONS = 700
@@ -43,7 +43,8 @@ _PER_SECOND = 1e10
 # it where more than so many samples are in their systems at a relative gap as small as this, and
 # with steep weights, and so many times are left at their pace.
 _SHARE = 3.0
-_SHARE_OF_LARGE_STEPS = 1.5
+_SHARE_OF_LARGE_STEPS = 1.2
+_REST_OF_LARGE_STEPS = 0.5
 _LARGE_SYSTEM = 0.5
 _SMALL_GAP = 1e-3
 _SHARE_WITH_STEEP_WEIGHTS = 0.3
@@ -85,15 +86,15 @@ class SplittingTurn:
         """Whether Newton steps have cost more than a try, and will go on to."""
         if not self.is_open:
             return False
-        share = _SHARE
+        share, rest = _SHARE, _REST
+        # Far from the optimum most samples may be in the systems of any fit.
+        is_near = self._effort.best_gap <= _SMALL_GAP * max(1.0, abs(iterate.objective))
         if is_steep:
             share = _SHARE_WITH_STEEP_WEIGHTS
-        elif iterate.n_active > _LARGE_SYSTEM * self._task.operator.n_samples:
-            # Far from the optimum most samples may be in the systems of any fit.
-            is_near = self._effort.best_gap <= _SMALL_GAP * max(1.0, abs(iterate.objective))
-            share = _SHARE_OF_LARGE_STEPS if is_near else _SHARE
+        elif is_near and iterate.n_active > _LARGE_SYSTEM * self._task.operator.n_samples:
+            share, rest = _SHARE_OF_LARGE_STEPS, _REST_OF_LARGE_STEPS
         is_dear = self._effort.spent > share * self._expected
-        return is_dear and self._effort.rest > _REST * self._expected
+        return is_dear and self._effort.rest > rest * self._expected
 
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         """Iterates from slacks and dual point of the given one; they count as no Newton steps.
@@ -131,7 +132,9 @@ class SplittingTurn:
             scale = self._tol * max(1.0, found.objective)
             n_left = (_MAX_ITERATIONS - n_done) // _PACE
             is_there = found.gap <= share * scale
-            if is_there or clock.expired or _stalls(gaps, _GOAL * scale, n_left):
+            # From the first goal on it goes on to the second one, if there are two.
+            goal = scale * (_GOAL if min(gaps) > _GOAL * scale else share)
+            if is_there or clock.expired or _stalls(gaps, goal, n_left):
                 logger.debug("splitting: %d iterations, gap %.1e", n_done, found.gap)
                 return
 
