@@ -226,7 +226,6 @@ class _Search:
         self._resolution = _resolution_of(scores)
         self._is_smooth = scores.size >= _MANY_SAMPLES
         self._last: tuple[float, tuple[float, float, float]] | None = None
-        self._value_resolution = _SMOOTH_RESOLUTION if self._is_smooth else _VALUE_RESOLUTION
 
     def look_aside(self, where: float, side: float) -> tuple[float, float]:
         """Value of h and its derivative towards one side of a point."""
@@ -329,10 +328,11 @@ class _Search:
             # The graph lies above both tangents; between them and it only rounding may be left.
             bound = low.value + low.slope * (crossing - low.where)
             best = low if low.value <= high.value else high
-            if best.value - bound <= self._value_resolution * abs(best.value):
-                # Between steep ends a flat stretch is no longer than the way between them.
-                is_steep = min(-low.slope, high.slope) > _STEEP * self.flat
-                narrow = _NARROW if self._is_smooth or is_steep else _NARROW_WITH_FEW
+            # Between steep ends a flat stretch is no longer than the way between them.
+            is_smooth = self._is_smooth or min(-low.slope, high.slope) > _STEEP * self.flat
+            resolution = _SMOOTH_RESOLUTION if is_smooth else _VALUE_RESOLUTION
+            if best.value - bound <= resolution * abs(best.value):
+                narrow = _NARROW if is_smooth else _NARROW_WITH_FEW
                 # The middle of both ends would do only where the graph is as low at both.
                 return best, best, int(width <= narrow * max(1.0, abs(low.where)))
             kinks = kinks[(kinks > low.where) & (kinks < high.where)]

@@ -182,7 +182,10 @@ def fit_path(
     rows = []
     start: Solution | None = None
     for alpha in shapes:
-        problems = [problem(float(C), alpha) for C in grid[upwards]]
+        first = problem(float(grid[upwards[0]]), alpha)
+        problems = [first]
+        for C in grid[upwards[1:]].tolist():
+            problems.append(first.with_C(C) if first.can_scale else problem(C, alpha))
         row = list(iterate_path(problems, start, **settings))
         start = row[0]
         given = [

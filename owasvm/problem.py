@@ -204,6 +204,11 @@ class OWAProblem:
         """The same samples and labels with other costs."""
         return replace(self, costs=costs)
 
+    @property
+    def can_scale(self) -> bool:
+        """Whether there is the same problem with another C."""
+        return isinstance(self.costs, PlainCosts)
+
     def with_C(self, C: float) -> OWAProblem:
         """The same problem with another C; it keeps what is known of samples and weights."""
         if not isinstance(self.costs, PlainCosts):

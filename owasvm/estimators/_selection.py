@@ -33,7 +33,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from owasvm._threads import blas_threads
-from owasvm.costs import Costs, PlainCosts
+from owasvm.costs import Costs
 from owasvm.estimators._constant import (
     ConstantClassifierWarning,
     are_all_the_same,
@@ -707,7 +707,7 @@ class _Fitter:
         """The problems of candidates that differ in C only."""
         first = self.problems(weights, alpha, float(Cs[0]))
         yield first
-        scalable = all(isinstance(problem.costs, PlainCosts) for problem in first)
+        scalable = all(problem.can_scale for problem in first)
         for C in Cs[1:].tolist():
             if scalable:
                 yield [problem.with_C(C) for problem in first]
