@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -339,8 +340,8 @@ class Rescue:
         if stairs.jump.size > _FEW_LEVELS or is_far:
             # Few levels say where many begin, and which samples matter.
             stairs = interior.choose_groups(self._costs, last.slack, np.inf, _FIRST_LEVELS)
-            rough = max(accuracy, _FIRST_ACCURACY)
-            found = self._minimise(last, columns, stairs, rough, clock)
+            rough = _Round(columns, stairs, max(accuracy, _FIRST_ACCURACY))
+            found = self._minimise(last, rough, clock)
             if not np.isfinite(found.point.gap) or clock.expired:
                 return
             last = found.iterate
@@ -348,7 +349,8 @@ class Rescue:
             if columns is not None and self._lacks_columns(columns, last):
                 columns = self._find_columns(last, _LEAST_WEIGHT, left)
         for _ in range(_MAX_ROUNDS):
-            found = self._minimise(last, columns, stairs, accuracy, clock, found, within)
+            fine = _Round(columns, stairs, accuracy, within)
+            found = self._minimise(last, fine, clock, found)
             if not np.isfinite(found.point.gap):
                 return
             last = found.iterate
@@ -362,7 +364,8 @@ class Rescue:
             stairs, allowed = self._choose_levels(found.slack, last.objective, share, stairs)
         # Where columns are few, rounding leaves nothing of the kernel as it is.
         if self.has_many_columns and not self._is_nearly_done(last):
-            yield self._minimise(last, None, stairs, accuracy, clock, found, within).iterate
+            whole = _Round(None, stairs, accuracy, within)
+            yield self._minimise(last, whole, clock, found).iterate
 
     def _find_columns(self, iterate: Iterate, least: float, left: float) -> FewColumns | None:
         """Those of the samples, or few with nearly the kernel of the problem; None for that."""
@@ -389,39 +392,25 @@ class Rescue:
         return FewColumns(rows, np.empty(0, dtype=np.int64), np.zeros(rows.shape[1]))
 
     def _minimise(
-        self,
-        near: Iterate,
-        columns: FewColumns | None,
-        stairs: interior.Staircase,
-        accuracy: float,
-        clock: Clock,
-        known: _Found | None = None,
-        within: float = np.inf,
+        self, near: Iterate, parts: _Round, clock: Clock, known: _Found | None = None
     ) -> _Found:
         """The optimum of some levels, from next to an iterate or a point of coarser levels.
 
-        Samples and levels further apart than groups of these and the share `within` of all
-        deviations stay on their sides. Samples that were left out and deviate join.
+        Samples that were left out and deviate join.
         """
         for n_more in range(_MAX_ADMISSIONS, -1, -1):
             self._keeps_all |= n_more == 0
-            found = self._minimise_kept(near, columns, stairs, accuracy, clock, known, within)
+            found = self._minimise_kept(near, parts, clock, known)
             if not found.lacks_samples or not np.isfinite(found.point.gap) or clock.expired:
                 break
             near, known = found.iterate, found
         return found
 
     def _minimise_kept(
-        self,
-        near: Iterate,
-        columns: FewColumns | None,
-        stairs: interior.Staircase,
-        accuracy: float,
-        clock: Clock,
-        known: _Found | None,
-        within: float,
+        self, near: Iterate, parts: _Round, clock: Clock, known: _Found | None
     ) -> _Found:
         """The same for samples near the margin alone."""
+        columns, stairs, accuracy, within = parts
         task, mass = self._task, self._costs.sample_weight
         kept = self._keep_near_margin(near)
         if known is not None and columns is None:
@@ -544,6 +533,28 @@ class Rescue:
             n_iter=iterate.n_iter,
             is_final=True,
         )
+
+
+class _Round(NamedTuple):
+    """What a round of interior points is made of.
+
+    Parameters
+    ----------
+    columns : FewColumns or None
+        What stands for the kernel, None for the kernel matrix.
+    stairs : Staircase
+        The levels.
+    accuracy : float
+        The relative gap to reach.
+    within : float, default=inf
+        Samples and levels further apart than groups of coarser levels and this share of all
+        deviations stay on their sides.
+    """
+
+    columns: FewColumns | None
+    stairs: interior.Staircase
+    accuracy: float
+    within: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)

@@ -199,16 +199,18 @@ class StoppingRule:
         share = self._task.tuning.converged_share
         converged = estimate <= share * self._tol or iterate.is_final
         nearest = project_balanced(self._task, self._task.dual_of(iterate.w))
-        gap, best = np.inf, self._best
         foreseen = 0.0 if polishing or converged else self._foresee_gap(nearest, iterate)
-        if foreseen <= self._tol:
-            gap, best = self._consider(nearest, iterate)
-        if gap > self._tol and self._is_raising_worth_it(iterate):
-            raised, best = self._consider(self._raise(nearest, iterate), iterate)
-            gap = min(gap, raised)
-        if best is None or not gap < np.inf:
+        is_raised = self._is_raising_worth_it(iterate)
+        if foreseen > self._tol and not is_raised:
             self._put_off(iterate, estimate, foreseen, _CHEAP_WAIT)
             return
+        if foreseen > self._tol:
+            gap, best = self._consider(self._raise(nearest, iterate), iterate)
+        else:
+            gap, best = self._consider(nearest, iterate)
+            if gap > self._tol and is_raised:
+                raised, best = self._consider(self._raise(nearest, iterate), iterate)
+                gap = min(gap, raised)
         # With many samples there is no room for numbers that are not needed any more.
         del nearest
         if converged and (gap > self._tol or (polishing and not self._is_exact(best))):
