@@ -31,7 +31,7 @@ _GOAL = 0.3
 _LARGE_STEP = 1.0
 _GOAL_ALONE = 3e-3
 # Iterations at most, and between two looks; looks over which progress is measured.
-_MAX_ITERATIONS = 700
+_MAX_ITERATIONS = 1000
 _PACE = 10
 _LOOK_BACK = 5
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
