@@ -99,7 +99,7 @@ def is_compiled(function: Any) -> bool:
     The cache is looked at once per process. It may hold the function for other arguments than
     those it is called with next, which are compiled then.
     """
-    return bool(getattr(function, "signatures", ())) or _is_kept(function)
+    return bool(getattr(function, "overloads", ())) or _is_kept(function)
 
 
 @functools.cache

@@ -25,7 +25,7 @@ _BALANCED = 1e-13
 _POLISHED_GAP = 1e-13
 _ROUNDING_SHARE = 1e-3
 # The next certificate is asked for when the estimated gap has fallen to what is lacking, within
-# these shares, after one that was foreseen, for that costs little, and after one that was not.
+# these shares: where one was foreseen, which costs little, and steps are dear, and elsewhere.
 _SHORTEST_WAIT = 0.7
 _CHEAP_WAIT = 0.3
 _LONGEST_WAIT = 0.1
@@ -202,7 +202,10 @@ class StoppingRule:
         foreseen = 0.0 if polishing or converged else self._foresee_gap(nearest, iterate)
         is_raised = self._is_raising_worth_it(iterate)
         if foreseen > self._tol and not is_raised:
-            self._put_off(iterate, estimate, foreseen, _CHEAP_WAIT)
+            # Iterates of other methods have no system.
+            is_dear = iterate.n_active >= _LARGE_STEP or iterate.n_active == 0
+            wait = _CHEAP_WAIT if is_dear else _LONGEST_WAIT
+            self._put_off(iterate, estimate, foreseen, wait)
             return
         if foreseen > self._tol:
             gap, best = self._consider(self._raise(nearest, iterate), iterate)
