@@ -273,9 +273,6 @@ def find_ignored(costs: Costs, charged: FloatArray, values: FloatArray) -> IntAr
         Positions of the samples of cost 0 with larger values than all of their group that are
         charged, ascending.
     """
-    if costs.convex:
-        # The largest values pay the most.
-        return np.empty(0, dtype=np.int64)
     ignored = np.zeros(values.size, dtype=bool)
     for group, _ in parts_of(costs):
         own, paid = values[group], charged[group]

@@ -30,8 +30,10 @@ _PENALTY_BEHIND = 3.0
 _GOAL = 0.3
 _LARGE_STEP = 1.0
 _GOAL_ALONE = 3e-3
-# Iterations at most, and between two looks; looks over which progress is measured.
-_MAX_ITERATIONS = 1000
+# Iterations at most, to the first goal and to the second one, and between two looks; looks over
+# which progress is measured.
+_MAX_ITERATIONS = 700
+_MAX_ITERATIONS_ALONE = 1000
 _PACE = 10
 _LOOK_BACK = 5
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
@@ -43,8 +45,8 @@ _PER_SECOND = 1e10
 # it where more than so many samples are in their systems at a relative gap as small as this, and
 # with steep weights, and so many times are left at their pace.
 _SHARE = 3.0
-_SHARE_OF_LARGE_STEPS = 1.2
-_REST_OF_LARGE_STEPS = 0.5
+_SHARE_OF_LARGE_STEPS = 1.5
+_REST_OF_LARGE_STEPS = 0.7
 _LARGE_SYSTEM = 0.5
 _SMALL_GAP = 1e-3
 _SHARE_WITH_STEEP_WEIGHTS = 0.3
@@ -120,7 +122,7 @@ class SplittingTurn:
             penalty = self._choose_penalty()
             method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
         steps = method.iterate(iterate.slack, iterate.dual)
-        for n_done in range(_PACE, max(_MAX_ITERATIONS, _PACE) + 1, _PACE):
+        while True:
             with np.errstate(all="ignore"):
                 for _ in range(_PACE):
                     next(steps)
@@ -130,11 +132,13 @@ class SplittingTurn:
             gaps.append(found.gap)
             yield found
             scale = self._tol * max(1.0, found.objective)
-            n_left = (_MAX_ITERATIONS - n_done) // _PACE
+            goal, most = _GOAL, _MAX_ITERATIONS
+            if min(gaps) <= _GOAL * scale:
+                # From the first goal on it goes on to the second one, if there are two.
+                goal, most = share, _MAX_ITERATIONS_ALONE
+            n_done = _PACE * len(gaps)
             is_there = found.gap <= share * scale
-            # From the first goal on it goes on to the second one, if there are two.
-            goal = scale * (_GOAL if min(gaps) > _GOAL * scale else share)
-            if is_there or clock.expired or _stalls(gaps, goal, n_left):
+            if is_there or clock.expired or _stalls(gaps, goal * scale, (most - n_done) // _PACE):
                 logger.debug("splitting: %d iterations, gap %.1e", n_done, found.gap)
                 return
 
