@@ -45,8 +45,7 @@ _PER_SECOND = 1e10
 # it where more than so many samples are in their systems at a relative gap as small as this, and
 # with steep weights, and so many times are left at their pace.
 _SHARE = 3.0
-_SHARE_OF_LARGE_STEPS = 1.5
-_REST_OF_LARGE_STEPS = 0.7
+_SHARE_OF_LARGE_STEPS = 0.7
 _LARGE_SYSTEM = 0.5
 _SMALL_GAP = 1e-3
 _SHARE_WITH_STEEP_WEIGHTS = 0.3
@@ -88,15 +87,15 @@ class SplittingTurn:
         """Whether Newton steps have cost more than a try, and will go on to."""
         if not self.is_open:
             return False
-        share, rest = _SHARE, _REST
+        share = _SHARE
         # Far from the optimum most samples may be in the systems of any fit.
         is_near = self._effort.best_gap <= _SMALL_GAP * max(1.0, abs(iterate.objective))
         if is_steep:
             share = _SHARE_WITH_STEEP_WEIGHTS
         elif is_near and iterate.n_active > _LARGE_SYSTEM * self._task.operator.n_samples:
-            share, rest = _SHARE_OF_LARGE_STEPS, _REST_OF_LARGE_STEPS
+            share = _SHARE_OF_LARGE_STEPS
         is_dear = self._effort.spent > share * self._expected
-        return is_dear and self._effort.rest > rest * self._expected
+        return is_dear and self._effort.rest > _REST * self._expected
 
     def iterates(self, iterate: Iterate, clock: Clock) -> Iterator[Iterate]:
         """Iterates from slacks and dual point of the given one; they count as no Newton steps.
