@@ -94,8 +94,11 @@ def test_a_lifted_gram_matrix_is_the_centred_one():
     diagonal = np.linspace(0.1, 1.0, 7)
     centred = gram - operator.means - operator.means[:, None] + np.diag(diagonal)
     columns = np.eye(7)
-    half = operator.lift(diagonal).solve_half(columns)
+    lifted = operator.lift(diagonal)
+    half = lifted.solve_half(columns)
     np.testing.assert_allclose(half.T @ half, np.linalg.inv(centred), rtol=1e-9, atol=1e-12)
+    logarithms = np.log(np.linalg.eigvalsh(centred))
+    assert lifted.mean_log() == pytest.approx(logarithms.mean(), abs=1e-10)
 
 
 class _SlowHinge:

@@ -38,7 +38,7 @@ _BETTER = 0.9
 # on average, per unit of deviation.
 _NEARLY_NOTHING = 3.0
 _FILL_UP = 100.0
-# Steps with so many samples take longer than a certificate.
+# Steps with so many samples, on a kernel matrix, take longer than a certificate.
 _LARGE_STEP = 200
 # A shorter classifier has to prove this share of the tolerance, and is looked for so many times.
 _SHORTER = 0.9
@@ -270,7 +270,8 @@ class StoppingRule:
         near = _NEARLY_NOTHING * self._tol * max(1.0, abs(iterate.objective))
         _, nothing = self._problem.constant_classifier
         is_nothing = nothing <= iterate.objective - iterate.gap + near
-        return is_nothing or iterate.n_active >= _LARGE_STEP
+        is_dear = self._task.operator.is_gram and iterate.n_active >= _LARGE_STEP
+        return is_nothing or is_dear
 
     def _raise(self, nearest: FloatArray, iterate: Iterate) -> FloatArray:
         """A dual point of a larger bound next to the coefficients of a short w.
