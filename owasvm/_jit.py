@@ -14,6 +14,8 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
@@ -25,6 +27,9 @@ __all__ = ["cache_folder", "is_compiled", "njit", "register_jitable", "seconds_c
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _warned = False
+
+# Functions of Python that compiled ones may call.
+_jitable: set[Callable[..., Any]] = set()
 
 logger = logging.getLogger(__name__)
 
@@ -177,8 +182,41 @@ def _make_cached(function: Callable[..., Any], options: Mapping[str, Any]) -> An
         _warn_once(error)
         return None
     if hasattr(dispatcher, "_cache"):
+        file = dispatcher._cache._cache_file
+        file._source_stamp = file._source_stamp, _stamp_callees(function)
         dispatcher._cache = _ForgivingCache(dispatcher._cache)
     return dispatcher
+
+
+def _stamp_callees(function: Callable[..., Any]) -> tuple[tuple[str, float, int], ...]:
+    """Stamps of the files that a compiled function has parts from.
+
+    Numba looks at the file of the function alone, and would go on with old versions of all that
+    was compiled into it.
+    """
+    found: set[Any] = set()
+    left = [function]
+    while left:
+        caller = left.pop()
+        for name in caller.__code__.co_names:
+            value = caller.__globals__.get(name)
+            is_plain = isinstance(value, FunctionType) and value in _jitable
+            callee = value if is_plain else getattr(value, "py_func", None)
+            if callee is not None and callee not in found:
+                found.add(callee)
+                left.append(callee)
+    return tuple(sorted({_stamp(callee.__code__.co_filename) for callee in found}))
+
+
+@functools.cache
+def _stamp(path: str) -> tuple[str, float, int]:
+    """Name, time and size of a file, which may be a part of an archive."""
+    file = Path(path)
+    try:
+        stat = file.stat()
+    except OSError:
+        return file.name, 0.0, 0
+    return file.name, stat.st_mtime, stat.st_size
 
 
 class _Internal:
@@ -197,6 +235,7 @@ class _Internal:
 
 def register_jitable(function: Function) -> Function:
     """A function that stays one of Python, and that compiled functions may call as well."""
+    _jitable.add(function)
     return extending.register_jitable(function)
 
 

@@ -73,6 +73,23 @@ def test_the_cache_is_used_where_it_can_be(folder):
     assert run(CALL, folder) == ["10.0 1 0"]
 
 
+@pytest.mark.parametrize("decorator", ["register_jitable", "njit(cache=True, internal=True)"])
+def test_what_is_compiled_into_a_function_is_compiled_anew_with_it(folder, decorator):
+    """In another file, two calls away: with old loops in new memory a process may end."""
+    inner = f"from owasvm._jit import *\n@{decorator}\ndef inner(count):\n    return count"
+    middle = "from owasvm._jit import *\nfrom inner import inner\n"
+    middle += "@register_jitable\ndef middle(count):\n    return inner(count)"
+    outer = "from owasvm._jit import *\nfrom middle import middle\n"
+    outer += "@njit(cache=True)\ndef total(count):\n    return middle(count)"
+    for name, text in (("inner", inner), ("middle", middle), ("compiled", outer)):
+        (folder / f"{name}.py").write_text(text)
+    assert run(CALL, folder) == ["5 0 0"]
+    assert run(CALL, folder) == ["5 1 0"]
+    (folder / "inner.py").write_text(inner + " + 100")
+    assert run(CALL, folder) == ["105 0 0"]
+    assert run(CALL, folder) == ["105 1 0"]
+
+
 def test_compiled_functions_are_known_without_a_call(folder):
     look = "from compiled import total\nfrom owasvm._jit import is_compiled\n"
     ask = look + "print(is_compiled(total))"
