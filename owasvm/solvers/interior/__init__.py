@@ -119,14 +119,14 @@ class Point:
         At w and the intercept.
     gap : float
         Between the levelled problem and its dual; infinite where numbers broke down.
-    first_gap : float
-        The same where the method began.
     n_iter : int
         Iterations.
     shares : ndarray of shape (n_levels, n_samples)
         How far samples lie above the levels they meet, from 0 to 1.
     meeting : Meeting
         Which those are.
+    first_gap : float, default=inf
+        The gap where the method began.
     """
 
     dual: FloatArray
@@ -135,10 +135,10 @@ class Point:
     intercept: float
     slack: FloatArray
     gap: float
-    first_gap: float
     n_iter: int
     shares: FloatArray
     meeting: Meeting
+    first_gap: float = np.inf
 
 
 @dataclass
@@ -214,7 +214,6 @@ class _State:
             system.coef.copy(),
             self.intercept,
             self.slack.copy(),
-            gap,
             gap,
             n_iter,
             _NO_SHARES,

@@ -13,6 +13,7 @@ from owasvm.problem import OWAProblem
 from owasvm.solvers.newton._bracket import Bracket
 from owasvm.solvers.newton._rules import ROUNDING
 from owasvm.solvers.newton.core import MANY_SAMPLES, ConvexTask, Iterate
+from owasvm.solvers.newton.series import LARGE_SYSTEM
 
 FloatArray = NDArray[np.float64]
 
@@ -38,8 +39,6 @@ _BETTER = 0.9
 # on average, per unit of deviation.
 _NEARLY_NOTHING = 3.0
 _FILL_UP = 100.0
-# Steps with so many samples, on a kernel matrix, take longer than a certificate.
-_LARGE_STEP = 200
 # A shorter classifier has to prove this share of the tolerance, and is looked for so many times.
 _SHORTER = 0.9
 _MAX_HALVINGS = 12
@@ -203,7 +202,7 @@ class StoppingRule:
         is_raised = self._is_raising_worth_it(iterate)
         if foreseen > self._tol and not is_raised:
             # Iterates of other methods have no system.
-            is_dear = iterate.n_active >= _LARGE_STEP or iterate.n_active == 0
+            is_dear = iterate.n_active >= LARGE_SYSTEM or iterate.n_active == 0
             wait = _CHEAP_WAIT if is_dear else _LONGEST_WAIT
             self._put_off(iterate, estimate, foreseen, wait)
             return
@@ -256,21 +255,19 @@ class StoppingRule:
         task, w = self._task, iterate.w
         if self._problem.loss != "hinge" or task.linear is not None or w.scores.size == 0:
             return 0.0
-        coef = task.y * w.coef
-        change = dual - coef
         above = float(dual.sum()) - 0.5 * task.operator.inner(w, w)
-        above -= float((task.y * w.scores) @ change)
+        above -= float((task.y * w.scores) @ (dual - task.dual_of(w)))
         reached = min(iterate.objective, self._problem.constant_classifier[1]) - iterate.gap
         return (reached - above) / max(1.0, abs(iterate.objective))
 
     def _is_raising_worth_it(self, iterate: Iterate) -> bool:
-        """Whether w = 0 is nearly best, or steps take longer than another certificate."""
+        """Whether w = 0 is nearly best, or steps on a kernel take longer than a certificate."""
         if self._polish or self._problem.loss != "hinge" or iterate.slack.size == 0:
             return False
         near = _NEARLY_NOTHING * self._tol * max(1.0, abs(iterate.objective))
         _, nothing = self._problem.constant_classifier
         is_nothing = nothing <= iterate.objective - iterate.gap + near
-        is_dear = self._task.operator.is_gram and iterate.n_active >= _LARGE_STEP
+        is_dear = self._task.operator.is_gram and iterate.n_active >= LARGE_SYSTEM
         return is_nothing or is_dear
 
     def _raise(self, nearest: FloatArray, iterate: Iterate) -> FloatArray:
