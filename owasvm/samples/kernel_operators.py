@@ -172,8 +172,8 @@ class LiftedFactor:
     def solve_rest(self, vector: FloatArray) -> FloatArray:
         return np.asarray(dtrtrs(self._factor, vector, lower=1, trans=1)[0])
 
-    def mean_log(self) -> float:
-        return 2.0 * float(np.log(self._factor.diagonal()).mean())
+    def log_pivots(self) -> FloatArray:
+        return 2.0 * np.log(self._factor.diagonal())
 
     def invert(self) -> Callable[[FloatArray], FloatArray]:
         inverse, info = dpotri(self._factor, lower=1, overwrite_c=1)

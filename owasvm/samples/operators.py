@@ -295,8 +295,8 @@ class Lifted(Protocol):
     def solve_rest(self, vector: FloatArray) -> FloatArray:
         """``R^-1 vector``."""
 
-    def mean_log(self) -> float:
-        """The mean logarithm of the eigenvalues."""
+    def log_pivots(self) -> FloatArray:
+        """Logarithms of the squared diagonal of R; their mean is that of the eigenvalues."""
 
     def invert(self) -> Callable[[FloatArray], FloatArray]:
         """Products with the inverse, for many of them; the factor is of no use afterwards."""

@@ -81,9 +81,9 @@ class _DeviceFactor:
         side = place.send(vector)[:, None]
         return place.fetch(solve_lower(self._factor, side, place, transposed=True))[:, 0]
 
-    def mean_log(self) -> float:
+    def log_pivots(self) -> FloatArray:
         xp = self._place.xp
-        return 2.0 * float(xp.mean(xp.log(xp.linalg.diagonal(self._factor))))
+        return 2.0 * self._place.fetch(xp.log(xp.linalg.diagonal(self._factor)))
 
     def invert(self) -> Callable[[FloatArray], FloatArray]:
         return lambda vector: self.solve_rest(self.solve_half(vector[:, np.newaxis])[:, 0])
