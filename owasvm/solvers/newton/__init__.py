@@ -10,7 +10,7 @@ measurement.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -99,20 +99,23 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
     iterate = start
     build_time = clock.elapsed
     rule = StoppingRule(problem, task, settings.tol, loss)
-    course = _Course(problem, task, settings.tol, clock)
     status = Status.ITERATION_LIMIT
-    series = Series.of(task)
+    is_for_series = Series.of(task) is not None
     is_compiled = settings.in_series or known is not None or Series.is_at_hand()
+
+    def take_steps(first: Iterate) -> Iterator[Iterate]:
+        # Few columns may have taken the place of the data.
+        series = Series.of(task) if is_compiled else None
+        if series is None:
+            return iterates(task, first)
+        is_watched = settings.callback is not None
+        return series.iterates(
+            first, lambda: rule.next_look, settings.max_iter, is_watched=is_watched
+        )
+
+    course = _Course(problem, task, settings.tol, clock, take_steps)
     try:
-        steps = iterates(task, start)
-        if series is not None and is_compiled:
-            steps = series.iterates(
-                start,
-                lambda: rule.next_look,
-                settings.max_iter,
-                is_watched=settings.callback is not None,
-            )
-        for iterate in course.run(start, steps):
+        for iterate in course.run(start):
             if rule.is_satisfied(iterate):
                 break
             if rule.is_hopeless or not math.isfinite(iterate.objective):
@@ -133,7 +136,7 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
         note_interrupt(error)
         status = Status.INTERRUPTED
     found = rule.best_certificate(iterate)
-    if series is not None and not is_compiled:
+    if is_for_series and not is_compiled:
         Series.was_missing(clock.elapsed - build_time)
     if found.worst_gap <= settings.tol:
         status = Status.OPTIMAL
@@ -168,11 +171,21 @@ class _Course:
         Relative gap to prove.
     clock : Clock
         How long it may take.
+    take_steps : callable
+        Newton iterates without end, from a given one on.
     """
 
-    def __init__(self, problem: OWAProblem, task: ConvexTask, tol: float, clock: Clock) -> None:
+    def __init__(
+        self,
+        problem: OWAProblem,
+        task: ConvexTask,
+        tol: float,
+        clock: Clock,
+        take_steps: Callable[[Iterate], Iterator[Iterate]],
+    ) -> None:
         self._task = task
         self._clock = clock
+        self._take_steps = take_steps
         self._effort = Effort(task, tol)
         self._turn = SplittingTurn(task, self._effort, tol)
         self._rescue = Rescue(problem, task, self._effort, tol)
@@ -183,10 +196,10 @@ class _Course:
         is_helped = self._rescue.is_at_work or self._turn.is_at_work
         return "rescue" if is_helped else "newton"
 
-    def run(self, start: Iterate, steps: Iterator[Iterate]) -> Iterator[Iterate]:
-        """From given Newton steps on; without end."""
+    def run(self, start: Iterate) -> Iterator[Iterate]:
+        """From a given start on; without end."""
         last = start
-        for last in self._steps(steps):
+        for last in self._steps(start):
             yield last
             if self._rescue.is_due(last) and not self._may_split(last):
                 # Judged before it is left behind: nothing better may come.
@@ -217,19 +230,19 @@ class _Course:
             for split in self._turn.iterates(last, self._clock):
                 yield split
                 last = split
-        yield from iterates(self._task, last)
+        yield from self._take_steps(last)
 
-    def _steps(self, steps: Iterator[Iterate]) -> Iterator[Iterate]:
+    def _steps(self, start: Iterate) -> Iterator[Iterate]:
         """Newton steps, a turn of splitting in between, and few columns for large systems."""
         task = self._task
         n_large = 0
-        for last in steps:
+        for last in self._take_steps(start):
             self._effort.note(last)
             yield last
             n_large += int(last.n_active >= LARGE_SYSTEM)
             if n_large >= _MANY_LARGE_SYSTEMS and task.condense(self._limit_size(last.n_active)):
                 w = task.operator.vector(last.w.coef.copy())
-                yield from self._steps(iterates(task, replace(last, w=w, dual=last.dual.copy())))
+                yield from self._steps(replace(last, w=w, dual=last.dual.copy()))
             is_due = self._turn.is_due(last, is_steep=self._rescue.is_steep)
             is_due = is_due or self._rescue.is_due(last)
             if is_due and self._may_split(last):
@@ -239,7 +252,7 @@ class _Course:
                     yield found
                 self._effort.mark(last if found is None else found)
                 if found is not None and found.gap < last.gap:
-                    yield from self._steps(iterates(task, found))
+                    yield from self._steps(found)
 
     def _may_split(self, last: Iterate) -> bool:
         """Whether splitting has its turn, or is to have it before interior points have theirs."""
