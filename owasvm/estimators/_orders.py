@@ -208,9 +208,11 @@ def _spread_scores(geometry: _Geometry, options: OrderOptions) -> FloatArray:  #
             "Use another order."
         )
     X, share = geometry.X, geometry.mass / geometry.mass.sum()
-    mean = np.asarray(X.T @ share).ravel()
     if not is_sparse(X):
-        return np.abs(X - mean).sum(axis=1)
+        # Seen from one of them samples that are all alike spread by nothing, not by rounding.
+        seen = X - X[0]
+        return np.abs(seen - seen.T @ share).sum(axis=1)
+    mean = np.asarray(X.T @ share).ravel()
     stored = X.tocoo()
     change = np.abs(stored.data - mean[stored.col]) - np.abs(mean[stored.col])
     return np.abs(mean).sum() + np.bincount(stored.row, weights=change, minlength=X.shape[0])
