@@ -30,7 +30,12 @@ from owasvm.solvers.newton._loops import (
     shift_point,
     write_active,
 )
-from owasvm.solvers.newton._rules import ROUNDING, choose_growth, ends_inner_loop
+from owasvm.solvers.newton._rules import (
+    ROUNDING,
+    choose_growth,
+    choose_share,
+    ends_inner_loop,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -304,7 +309,7 @@ def run_steps(
     losses: RankTable,
     margin: FloatArray,
     largest: int,
-    rules: tuple[float, float, float, float, float, float],
+    rules: tuple[float, float, float, float, float, float, float, float, float],
     growths: tuple[tuple[int, float], ...],
     penalties: tuple[float, float],
     max_inner_steps: int,
@@ -325,7 +330,8 @@ def run_steps(
     ``stage[STAGE]`` tells which, LOOK or LARGE_SYSTEM. After a look the loop goes on from there;
     after the step of a large system was written, it goes on BEHIND_SYSTEM.
     """
-    inner_share, solved_share, slope_share, still_falling, fast_round, lowers = rules
+    inner_share, solved_share, slope_share, still_falling, fast_round, lowers = rules[:6]
+    last_share, patience, late_growth = rules[6:]
     direction, direction_scores = vectors[DIRECTION], vectors[DIRECTION_SCORES]
     dual, trial = vectors[DUAL], vectors[_TRIAL]
     coef, scores, multiplier = vectors[COEF], vectors[SCORES], vectors[MULTIPLIER]
@@ -356,7 +362,7 @@ def run_steps(
                 numbers[_MOVEMENT],
                 numbers[PENALTY],
                 numbers[GAP],
-                inner_share,
+                choose_share(numbers[N_ITER], inner_share, last_share, patience),
                 solved_share,
             )
             or numbers[STEPS] >= max_inner_steps
@@ -422,7 +428,13 @@ def run_steps(
         gap_ratio = gap / max(numbers[LAST_GAP], 1e-300)
         stuck = stuck or gap <= ROUNDING * max(1.0, objective)
         growth = choose_growth(
-            stuck or n_steps >= max_inner_steps, n_steps, gap_ratio, growths, fast_round, lowers
+            stuck or n_steps >= max_inner_steps,
+            n_steps,
+            gap_ratio,
+            growths,
+            fast_round,
+            lowers,
+            late_growth if numbers[N_ITER] > patience else np.inf,
         )
         numbers[PENALTY] = max(min(numbers[PENALTY] * growth, penalties[1]), penalties[0])
         numbers[LAST_GAP] = gap

@@ -4,7 +4,7 @@ import math
 
 from owasvm._jit import register_jitable
 
-__all__ = ["ROUNDING", "choose_growth", "ends_inner_loop"]
+__all__ = ["ROUNDING", "choose_growth", "choose_share", "ends_inner_loop"]
 
 #: Gaps below this, relative to the objective, are rounding.
 ROUNDING = 1e-14
@@ -28,6 +28,15 @@ def ends_inner_loop(
 
 
 @register_jitable
+def choose_share(n_iter: float, first: float, last: float, patience: float) -> float:
+    """Share of the movement at which an inner loop ends after so many steps in all.
+
+    It grows in proportion to them, from the first value to the last.
+    """
+    return min(last, first * max(1.0, n_iter / patience))
+
+
+@register_jitable
 def choose_growth(
     shrinks: bool,
     steps: int,
@@ -35,8 +44,9 @@ def choose_growth(
     growths: tuple[tuple[int, float], ...],
     fast_round: float,
     shrink: float,
+    most: float,
 ) -> float:
-    """Factor for the penalty after an inner loop of so many steps.
+    """Factor for the penalty after an inner loop of so many steps, `most` at the most.
 
     `shrinks`: it met its limit, or rounding has eaten the descent. A smaller penalty gives digits
     back.
@@ -45,9 +55,9 @@ def choose_growth(
         return shrink
     growth = 1.0
     # The first one that allows for so many steps.
-    for most, factor in growths[::-1]:
-        if steps <= most:
+    for limit, factor in growths[::-1]:
+        if steps <= limit:
             growth = factor
     if gap_ratio < fast_round:
         growth = min(growth, 2.0 if steps <= 2 else 1.0)
-    return growth
+    return min(growth, most)

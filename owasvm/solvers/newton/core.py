@@ -43,7 +43,12 @@ from owasvm.solution import Solution
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton._bracket import begin_search, next_step
 from owasvm.solvers.newton._loops import add_up, change_along, shift_point
-from owasvm.solvers.newton._rules import ROUNDING, choose_growth, ends_inner_loop
+from owasvm.solvers.newton._rules import (
+    ROUNDING,
+    choose_growth,
+    choose_share,
+    ends_inner_loop,
+)
 from owasvm.solvers.newton.active import NO_MASS, Partition, make_active_set, split_samples
 from owasvm.solvers.newton.tuning import DEFAULT, Tuning
 
@@ -471,6 +476,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
     one. The first iterate yielded is the start.
     """
     tuning = task.tuning
+    shares = tuning.inner_share, tuning.last_share, tuning.patience
     inner = Inner(task)
     last_gap = np.inf
     first = is_first(iterate)
@@ -482,7 +488,8 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             squared, imbalance, movement = inner.look(iterate, foresees=not first)
             yield iterate
             where = squared, imbalance, movement, iterate.penalty, iterate.gap
-            ends = ends_inner_loop(steps, *where, tuning.inner_share, tuning.solved_share)
+            share = choose_share(iterate.n_iter, *shares)
+            ends = ends_inner_loop(steps, *where, share, tuning.solved_share)
             if ends or steps >= tuning.max_inner_steps:
                 break
             if first:
@@ -508,6 +515,7 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
             tuning.growths,
             tuning.fast_round,
             tuning.shrink,
+            tuning.late_growth if iterate.n_iter > tuning.patience else np.inf,
         )
         iterate.penalty = max(min(iterate.penalty * growth, task.max_penalty), task.first_penalty)
         last_gap = iterate.gap

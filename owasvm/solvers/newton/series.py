@@ -167,6 +167,9 @@ class Series:
             tuning.still_falling,
             tuning.fast_round,
             tuning.shrink,
+            tuning.last_share,
+            tuning.patience,
+            tuning.late_growth,
         )
         compiled.run_steps(
             self._operator.gram,

@@ -55,6 +55,13 @@ class Tuning:
     # those 135 fits with 1, 2, 4: 17.7, 12.8, 12.7 s). Above 1 no theorem says that the outer
     # loop converges; inner loops get longer where it does not, and another method is at hand.
     inner_share: float = 2.0
+    # Fits that take many steps are those where slacks pass many ranks at a time, and what an inner
+    # loop is solved to is worth little there: after the second number of steps the share grows
+    # with them, up to the first, and the penalty no more than this at a time. 26 slow fits, steep
+    # weights or a large C, take two thirds of the time and steps, 200 others as many as before.
+    last_share: float = 10.0
+    patience: float = 20.0
+    late_growth: float = 2.0
     # or its errors this share of the gap: then the multiplier must move (0, 0 %).
     solved_share: float = 1e-8
     # Steep weights need long inner loops; beyond these a smaller penalty helps more (0, 0 %).
