@@ -245,6 +245,28 @@ def test_few_levels_are_solved_as_what_they_are():
     assert value == pytest.approx(known.objective, rel=1e-8)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_levels_may_reach_further_than_the_samples_that_are_there(weighted):
+    """From w = 0, where such levels had larger shares than there can be and kept them."""
+    X, y = _draw(21, n_samples=120)
+    mass = np.random.default_rng(21).uniform(0.5, 2.0, y.size) if weighted else None
+    costs = RankCosts(y.size, "basic", 0.2, C=5.0, sample_weight=mass)
+    problem = OWAProblem(y, costs, gram=_gram(X))
+    slack = np.linspace(2.0, -1.0, y.size)
+    stairs = choose_groups(costs, slack, np.inf, y.size)
+    kept = np.arange(0, y.size, 2)
+    meeting = stairs.meet(kept, slack)
+    order = meeting.order
+    system = KernelSystem(problem.samples.take(order).operator(), y[order])
+    own = None if mass is None else mass[order]
+    point = minimise(system, y[order], own, meeting, 1e-8, Clock.start(Settings()))
+    assert point.gap <= 1e-8
+    assert np.all((point.shares >= 0.0) & (point.shares <= 1.0 + 1e-12))
+    dual = np.zeros(y.size)
+    dual[order] = np.maximum(point.dual, 0.0)
+    assert problem.ranked_loss().excess(dual) <= 1.0 + 1e-9
+
+
 @pytest.mark.parametrize("family", [("basic", 0.15), ("max-entropy", 0.8)])
 @pytest.mark.parametrize("C", [0.1, 100.0])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -401,6 +423,29 @@ def test_vectors_of_few_columns_are_vectors_of_the_kernel(centred):
         again = many.locate(coef)
         assert again @ again == pytest.approx(w @ w, rel=1e-6)
         np.testing.assert_allclose(many.rows @ again, scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("noise", [1e-8, 1e-4])
+def test_coefficients_are_mended(noise):
+    """They make the vector, keep their signs and sum to 0; those that are 0 stay 0."""
+    X, y = _draw(22, n_samples=150, n_features=2)
+    rng = np.random.default_rng(22)
+    columns = FewColumns.of(*truncate(_gram(X, 0.5), np.ones(150), 1e-10), centred=True)
+    coef = y * rng.uniform(0.1, 30.0, 150) * (rng.random(150) < 0.8)
+    coef[y > 0] *= -coef[y < 0].sum() / coef[y > 0].sum()
+    w = columns.locate(coef)
+    off = coef * (1.0 + noise * rng.normal(size=150))
+    mended = columns.mend(off, w)
+    lost = np.linalg.norm(columns.locate(off) - w)
+    assert np.linalg.norm(columns.locate(mended) - w) <= 2e-2 * lost
+    assert abs(mended.sum()) <= 1e-3 * abs(off.sum())
+    assert np.all(mended * off >= 0.0)
+    np.testing.assert_array_equal(mended == 0.0, off == 0.0)
+    # By its first columns alone, and where nothing is lacking.
+    part = columns.mend(off, w[:20])
+    gap = columns.locate(off)[:20] - w[:20]
+    assert np.linalg.norm(columns.locate(part)[:20] - w[:20]) <= 2e-2 * np.linalg.norm(gap)
+    np.testing.assert_allclose(columns.mend(coef, w), coef, rtol=1e-6)
 
 
 @pytest.mark.parametrize("gamma", [0.01, 0.1, 1.0, 30.0])
@@ -570,6 +615,21 @@ def test_steep_weights_reach_their_gap():
     gram = _gram(X / X.std(axis=0), 0.2)
     problem = OWAProblem(y, RankCosts(300, "basic", 0.1, C=100.0), gram=gram)
     assert newton.solve(problem, Settings()).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_short_classifier_of_large_costs_proves_itself(seed):
+    """Next to w = 0 slacks cost so much that coefficients have to make w to seven digits.
+
+    They did not: fits of such checkerboards ended at gaps of 1e-6 to 1e-4 after 1,000 steps.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, size=(600, 2))
+    y = np.where((np.floor(X).sum(axis=1) % 2 == 0) ^ (rng.random(600) < 0.05), 1.0, -1.0)
+    problem = OWAProblem(y, RankCosts(600, "basic", 0.12, C=1000.0), gram=_gram(X, 0.3))
+    found = newton.solve(problem, Settings(max_iter=150))
+    assert found.status is Status.OPTIMAL
+    assert judge(problem, found.dual, found.intercept).gap <= 1e-6
 
 
 def _draw_spirals(n_samples: int, seed: int):

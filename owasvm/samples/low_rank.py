@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpstrf, dtrtrs
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dposv, dpstrf, dtrtrs
 
 from owasvm._jit import njit
 
@@ -43,6 +44,9 @@ _LOOKS = ((24, 0.8), (48, 0.5), (MOST_COLUMNS, 0.25))
 _PROBES = (24, 48, 96)
 _SPREAD = 0.3
 _MOST_GROWTH = 1.6
+# Coefficients are mended where that changes them little: with 1e-9 to 1e-7 of the largest square
+# they left the dual set, with 1e-5 and more they lacked what they were mended for.
+_RIDGE = 1e-6
 # Kernels of which the first columns leave more than this are narrow.
 _NARROW = 0.7
 
@@ -279,6 +283,30 @@ class FewColumns:
         if w.size > 0:
             coef[pivots] = dtrtrs(corner, w, lower=1, trans=1)[0]
         return coef
+
+    def mend(self, coef: FloatArray, w: FloatArray) -> FloatArray:
+        """Coefficients that make a vector, next to some that nearly do, and sum to 0.
+
+        Changes are seen in units of the roots of the given ones, and those that would be large for
+        what they mend are left out: of the vector next to nothing is lacking then. None changes
+        its sign.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_samples,)
+            Coefficients, seen from `origin`.
+        w : ndarray of shape (n_known,)
+            The vector, by the first columns.
+        """
+        root = np.sqrt(np.abs(coef))
+        rows = np.column_stack([np.ones(coef.size), self.rows[:, : w.size]])
+        lacking = np.concatenate([[0.0], w]) - coef @ rows
+        rows *= root[:, np.newaxis]
+        # The upper triangle, as LAPACK has it in the lower one of the transpose.
+        matrix = np.asarray(dsyrk(1.0, rows.T, lower=1)).T
+        matrix[np.diag_indices(lacking.size)] += _RIDGE * float(matrix.diagonal().max())
+        mended = coef + root * (rows @ dposv(matrix.T, lacking, lower=1)[1])
+        return np.where(mended * coef > 0.0, mended, 0.0)
 
 
 def truncate(gram: FloatArray, weight: FloatArray, left: float) -> tuple[FloatArray, IntArray]:

@@ -231,9 +231,10 @@ class _State:
         self.dual, self.used = np.zeros(mass.size), np.zeros(jump.size)
         self.level, self.slack, self.intercept = np.ones(jump.size), np.ones(mass.size), 0.0
         spans = [slice(*span) for span in pairs.spans.astype(np.int64).tolist()]
+        # Where samples are left out, levels may reach further than those that are there.
         filled = np.array(
             [
-                _FIRST_SHARE * reach / mass[span].sum()
+                _FIRST_SHARE * min(reach / mass[span].sum(), 1.0)
                 for reach, span in zip(stairs.reach, spans, strict=True)
             ]
         )

@@ -290,6 +290,11 @@ class Rescue:
         share = self._columns / self._problem.n_samples
         return _LITTLE_PATIENCE if share < _VERY_FEW_COLUMNS else _SOME_PATIENCE
 
+    def _is_far_behind(self, iterate: Iterate) -> bool:
+        """Whether Newton steps would take longer than the other way at their pace."""
+        self._look_ahead(iterate)
+        return self._effort.rest > self._work
+
     def is_due(self, iterate: Iterate) -> bool:
         """Whether Newton steps have cost as much as the other way would."""
         if self._operator is not self._task.operator:
@@ -299,7 +304,7 @@ class Rescue:
         tuning = self._task.tuning
         nearly = self._is_nearly_done(iterate)
         latest = 2 * self._latest if nearly else self._latest
-        late = iterate.n_iter >= latest
+        late = iterate.n_iter >= latest and self._is_far_behind(iterate)
         if not late and not self._has_spent(tuning, nearly, iterate):
             return False
         if late or not (nearly or self._is_coarse):
@@ -447,7 +452,7 @@ class Rescue:
             point.n_iter,
             point.gap,
         )
-        return _Found(point, columns, self._describe(point, order, near))
+        return _Found(point, columns, self._describe(point, order, near, columns))
 
     def _start(
         self,
@@ -512,25 +517,46 @@ class Rescue:
         kept = np.sort(order)
         return interior.KernelSystem(operator.take(kept), y, np.searchsorted(kept, order))
 
-    def _describe(self, point: interior.Point, order: IntArray, iterate: Iterate) -> Iterate:
+    def _describe(
+        self,
+        point: interior.Point,
+        order: IntArray,
+        near: Iterate,
+        columns: FewColumns | None,
+    ) -> Iterate:
         """A point as the Newton method has it, for all samples."""
         task = self._task
         coef, dual = np.zeros(task.y.size), np.zeros(task.y.size)
         coef[order], dual[order] = point.coef, np.maximum(point.dual, 0.0)
-        w = task.operator.vector(task.target(coef))
-        slack = task.margin - task.y * (w.scores + point.intercept)
-        objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
         proving = task.operator.vector(task.target(dual))
         bound = float(dual.sum()) - 0.5 * task.operator.inner(proving, proving)
+        found = self._describe_classifier(task.target(coef), dual, point.intercept, bound, near)
+        enough = _LEVEL_SHARE * self._tol * max(1.0, abs(found.objective))
+        if columns is None or columns.pivots.size == 0 or found.gap <= enough:
+            return found
+        # Coefficients next to the dual point make a vector next to w. Where w is short and costs
+        # are large that may cost more than all that is left to gain.
+        signed = columns.mend(task.target(coef), point.w)
+        mended = self._describe_classifier(signed, dual, point.intercept, bound, near)
+        return mended if mended.objective < found.objective else found
+
+    def _describe_classifier(
+        self, coef: FloatArray, dual: FloatArray, intercept: float, bound: float, near: Iterate
+    ) -> Iterate:
+        """An iterate of given coefficients and what a dual point proves."""
+        task = self._task
+        w = task.operator.vector(coef)
+        slack = task.margin - task.y * (w.scores + intercept)
+        objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
         return Iterate(
             w=w,
-            intercept=point.intercept,
+            intercept=intercept,
             dual=dual,
-            penalty=iterate.penalty,
+            penalty=near.penalty,
             slack=slack,
             objective=objective,
             gap=objective - bound,
-            n_iter=iterate.n_iter,
+            n_iter=near.n_iter,
             is_final=True,
         )
 

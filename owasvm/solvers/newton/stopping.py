@@ -312,7 +312,7 @@ class StoppingRule:
             value = middle**2 * half + task.loss.value(start + middle * change)
             low, high = (middle, high) if value <= limit else (low, middle)
         intercept += low * (iterate.intercept - task.operator.intercept_shift(w.coef) - intercept)
-        intercept += task.operator.intercept_shift(task.y * dual)
+        intercept += task.operator.intercept_shift(low * w.coef)
         shorter = replace(iterate, intercept=intercept)
         other, best = self._consider(dual, shorter, low * coef)
         return min(gap, other), best
@@ -340,10 +340,11 @@ class StoppingRule:
     ) -> tuple[float, Certificate]:
         """Gap proven by a dual point, and the best certificate until now."""
         task, keeps_weight = self._task, self._problem.samples.keeps_weight
+        held_by = dual if classifier is None else classifier
         certificate = judge(
             self._problem,
             dual,
-            iterate.intercept - task.operator.intercept_shift(task.y * dual),
+            iterate.intercept - task.operator.intercept_shift(task.y * held_by),
             weight=iterate.w.weight if keeps_weight else None,
             coef=classifier,
             intercept_within=task.tuning.worth_a_search * self._tol,
