@@ -54,6 +54,7 @@ def _watch(problem, known, n_looks):
                     at.gap,
                     at.intercept,
                     at.n_active,
+                    at.n_solved,
                     at.dual.copy(),
                     at.slack.copy(),
                     at.w.scores.copy(),

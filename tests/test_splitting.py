@@ -16,6 +16,8 @@ from owasvm.solvers.clock import Clock
 from owasvm.solvers.contract import Settings
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates, turns
 from owasvm.solvers.newton.effort import Effort
+from owasvm.solvers.newton.rescue import Rescue
+from owasvm.solvers.newton.series import Series
 from owasvm.solvers.splitting import Memory, Splitting
 
 
@@ -145,6 +147,7 @@ def test_a_turn_that_leads_nowhere_costs_nothing_but_time(monkeypatch):
     problem = _problem(200, alpha=0.2)
     seen = _count_turns(monkeypatch)
     monkeypatch.setattr(turns, "_MAX_ITERATIONS", 0)
+    monkeypatch.setattr(turns, "_SHARE_OF_OTHER", 0.0)
     found = solve(problem, "newton")
     assert len(seen) == 1
     assert found.status is Status.OPTIMAL
@@ -305,4 +308,84 @@ def test_the_pace_is_counted_anew_behind_another_method():
     ],
 )
 def test_stalls(gaps, n_left, expected):
-    assert turns._stalls(gaps, 1e-6, n_left) is expected
+    assert turns._stalls(gaps, 1e-6, n_left, 5) is expected
+
+
+_SLOW = [1e6 * 0.9**k for k in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("gaps", "last_share", "worth", "expected"),
+    [
+        # Far from the goal, about 100 looks from it, nothing else but Newton steps.
+        (_SLOW, 0.3, None, True),
+        # The same many looks of another method, some more, and many more.
+        (_SLOW, 0.3, 100, True),
+        (_SLOW, 0.3, 120, True),
+        (_SLOW, 0.3, 200, False),
+        # Its work was done.
+        (_SLOW, 0.3, 39, True),
+        # It got on, but does not any more.
+        (_SLOW + [_SLOW[-1]] * 40, 0.3, 10_000, True),
+        # Near the goal Newton steps are good at ending it.
+        ([40.0 * 0.999**k for k in range(40)], 0.3, 10_000, True),
+        # Behind it, where there is a second one, and where there is none.
+        ([0.3 * 0.9**k for k in range(40)], 3e-4, 10_000, False),
+        ([0.3 * 0.99**k for k in range(40)], 3e-4, 10_000, False),
+        ([0.3 * 0.99**k for k in range(40)], 3e-4, None, True),
+    ],
+)
+def test_splitting_gives_up_by_what_else_would_take(gaps, last_share, worth, expected):
+    """The rate is that of half of the looks where there is another method, else of five."""
+    assert turns.gives_up(gaps, 1.0, last_share, worth) is expected
+
+
+def test_gaps_of_steps_that_nobody_looked_at_lie_between():
+    """Where ten steps seemed to end where the last one did, nothing seemed to get on."""
+    task = _task(_problem(100))
+    iterate = cold_start(task)
+    iterate.objective = 1.0
+    one_by_one, at_once = Effort(task, 1e-6), Effort(task, 1e-6)
+    for n_iter in range(1, 13):
+        iterate.gap, iterate.n_iter = 10.0 ** (-n_iter / 3.0), n_iter
+        one_by_one.note(iterate)
+        if n_iter in (1, 12):
+            at_once.note(iterate)
+    assert at_once.rest == pytest.approx(one_by_one.rest)
+    assert at_once.spent == pytest.approx(one_by_one.spent)
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_effort_counts_the_systems_that_were_solved(is_watched):
+    """The first step has none, however many samples tie at w = 0, nor has one to come."""
+    problem = _problem(400)
+    task = _task(problem)
+    effort, known = Effort(task, 1e-6), []
+    start = cold_start(task)
+    steps = Series.of(task).iterates(start, lambda: (-1.0, None), 100, is_watched=is_watched)
+    for iterate in steps:
+        effort.note(iterate)
+        known.append((iterate.n_iter, iterate.n_solved, effort.spent))
+        if iterate.n_iter >= 20:
+            break
+    first = next(spent for n_iter, _, spent in known if n_iter == 1)
+    assert first < 0.1 * 400**3 / 3.0
+    assert known[0][1] == 0 < max(size for _, size, _ in known)
+
+
+def test_columns_are_preferred_unless_they_are_much_more_work():
+    problem = _problem(300, alpha=0.12, width=0.01)
+    task = _task(problem)
+    rescue = Rescue(problem, task, Effort(task, 1e-6), 1e-6)
+    start = cold_start(task)
+    start.slack, start.objective, start.gap = np.ones(300), 300.0, 300.0
+    work = rescue.expect_work(start)
+    assert 0.0 < work < np.inf
+    assert rescue.is_preferred(start, work)
+    assert not rescue.is_preferred(start, 0.1 * work)
+    easy = _problem(300, family="uniform", alpha=None)
+    easy = OWAProblem(problem.y, easy.costs, loss="squared_hinge", gram=problem.samples.gram)
+    task = _task(easy)
+    rescue = Rescue(easy, task, Effort(task, 1e-6), 1e-6)
+    assert rescue.expect_work(start) is None
+    assert not rescue.is_preferred(start, np.inf)

@@ -246,9 +246,9 @@ class _Course:
             is_due = self._turn.is_due(last, is_steep=self._rescue.is_steep)
             is_due = is_due or self._rescue.is_due(last)
             if is_due and self._may_split(last):
-                found = None
+                found, other = None, self._rescue.expect_work(last)
                 # The steps own their arrays, and go on from there if nothing better comes.
-                for found in self._turn.iterates(last, self._clock):
+                for found in self._turn.iterates(last, self._clock, other):
                     yield found
                 self._effort.mark(last if found is None else found)
                 if found is not None and found.gap < last.gap:
@@ -258,7 +258,7 @@ class _Course:
         """Whether splitting has its turn, or is to have it before interior points have theirs."""
         if self._turn.is_at_work:
             return True
-        return self._turn.is_open and not self._rescue.is_preferred(last)
+        return self._turn.is_open and not self._rescue.is_preferred(last, self._turn.expected)
 
     def _limit_size(self, size: int) -> int:
         """Size of systems for which few columns are looked for."""

@@ -50,9 +50,10 @@ RESIDUAL, RESIDUAL_SCORES, DIRECTION, DIRECTION_SCORES = range(5, 9)
 # the last look asks for, and their scores.
 _TRIAL, _PARTIAL, _VALUES, _DENSITY, _WANTED, _WANTED_SCORES = range(9, 15)
 # Entries of `numbers`.
-N_NUMBERS = 14
+N_NUMBERS = 15
 INTERCEPT, PENALTY, OBJECTIVE, GAP, N_ITER, N_ACTIVE = range(6)
 STEPS, LAST_GAP, _LOSS, KNOWN_AT, _SQUARED, _MOVEMENT, IMBALANCE, INTERCEPT_STEP = range(6, 14)
+N_SOLVED = 14
 # Where the loop stands, entries of `stage`: what is next, the blocks of ties at the point and at
 # the one before the multiplier moved, -1 where that is of no use.
 N_STAGES = 3
@@ -409,6 +410,7 @@ def run_steps(
                     dual[i] = trial[i]
                 numbers[INTERCEPT] += step * intercept_step
                 numbers[N_ITER] += 1.0
+                numbers[N_SOLVED] = numbers[N_ACTIVE]
                 numbers[STEPS] += 1.0
                 looks = True
                 continue

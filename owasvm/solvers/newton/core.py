@@ -154,7 +154,8 @@ class Iterate:
     ``dual`` is the point alpha(w, b) of P, ``slack`` is ``margin - y f``. ``gap`` is
     ``P(w, b) - L(alpha; b)``: the Fenchel gap of the loss plus half the squared distance of w to
     ``w_alpha``; it bounds the error up to what ``y'alpha != 0`` hides. ``n_active`` samples were
-    in the last Newton system. ``is_final`` marks a point that no step will improve on.
+    in the last Newton system, or are in one that is left to others, ``n_solved`` in that of the
+    last step. ``is_final`` marks a point that no step will improve on.
     """
 
     w: Vector
@@ -166,6 +167,7 @@ class Iterate:
     gap: float = np.inf
     n_iter: int = 0
     n_active: int = 0
+    n_solved: int = 0
     is_final: bool = False
 
 
@@ -459,7 +461,7 @@ def _newton_direction(
 ) -> _Direction:
     """The Newton step of the augmented Lagrangian at the iterate."""
     imbalance = active.imbalance
-    iterate.n_active = active.samples.size
+    iterate.n_active = iterate.n_solved = active.samples.size
     if iterate.n_active == 0:
         task.operator.complete(residual)
         # The augmented Lagrangian is linear in b here: move, the line search knows how far.

@@ -75,7 +75,7 @@ class Effort:
         n_steps = iterate.n_iter - (len(self._best_gaps) - 1)
         if n_steps <= 0:
             return
-        size, n_samples, width = iterate.n_active, operator.n_samples, operator.n_columns
+        size, n_samples, width = iterate.n_solved, operator.n_samples, operator.n_columns
         counted, self._counted = self._counted, self._task.memory.work
         if width is not None:
             work = size * width * min(size, width) + _READING * n_samples * width
@@ -85,8 +85,12 @@ class Effort:
             work = reading(n_samples) + float(size) ** 3 / 3.0
         self.spent += (_PER_STEP + work) * n_steps
         self._scale = max(1.0, abs(iterate.objective))
-        self._best_gaps += [min(self._best_gaps[-1], iterate.gap)] * n_steps
-        self._totals += [self._totals[-1] + (_PER_STEP + work) * n_steps] * n_steps
+        before, gap = self._best_gaps[-1], min(self._best_gaps[-1], iterate.gap)
+        # Gaps of steps that nobody has looked at are taken to lie between.
+        fall = gap / before if 0.0 < gap and before < np.inf else 1.0
+        for k in range(n_steps):
+            self._best_gaps.append(gap / fall ** ((n_steps - 1 - k) / n_steps))
+            self._totals.append(self._totals[-1] + _PER_STEP + work)
 
     @property
     def best_gap(self) -> float:

@@ -50,9 +50,9 @@ _PATIENCE_WITH_ROWS = 2.0
 # kernel and steep weights, or one level, let expect that they will not get there soon, where there
 # are somewhat more columns, and in general. And in any case, even if they seem to pay. With few
 # samples the other way takes longer however hard they are.
-_SHARE_OF_OVERHEAD = 0.4
-_LITTLE_PATIENCE = 0.1
-_SOME_PATIENCE = 0.5
+_SHARE_OF_OVERHEAD = 0.2
+_LITTLE_PATIENCE = 0.05
+_SOME_PATIENCE = 0.3
 _PATIENCE = 1.0
 _NO_MORE_PATIENCE = 2.0
 _VERY_FEW_COLUMNS = 0.3
@@ -67,8 +67,10 @@ _FEW = 0.01
 _MUCH_OF_ALL = 0.15
 # What is to be expected is found out anew when so many times as much work was done.
 _ASK_AGAIN = 1.5
-# Columns are few, and the other way is better than splitting, up to this share of the samples.
+# Columns are few up to this share of the samples. The other way is better than splitting then,
+# unless it is expected to do so many times the work.
 _FEW_COLUMNS = 0.5
+_MUCH_MORE = 2.0
 # It keeps a dozen numbers per pair of a level and a sample, and passes over all of them about
 # fifteen times per iteration: this many take a quarter of a second.
 _MAX_PAIRS = 3_000_000
@@ -271,12 +273,23 @@ class Rescue:
         """Whether Newton steps with a kernel take long, most often."""
         return self._is_kernel and (self.is_steep or self._has_one_level)
 
-    def is_preferred(self, iterate: Iterate) -> bool:
-        """Whether few columns make this a better way than one that goes on from the iterate."""
+    def is_preferred(self, iterate: Iterate, other: float) -> bool:
+        """Whether few columns make this a better way than one that goes on from the iterate.
+
+        `other` is the work that one is expected to do.
+        """
         if self._is_nearly_done(iterate) or not self._is_at_hand:
             return False
         self._look_ahead(iterate)
-        return self._columns < _FEW_COLUMNS * self._problem.n_samples
+        few = self._columns < _FEW_COLUMNS * self._problem.n_samples
+        return few and self._work < _MUCH_MORE * other
+
+    def expect_work(self, iterate: Iterate) -> float | None:
+        """Work of this way; None where it is not at hand, or its weights are not for it."""
+        if not (self._is_at_hand and self._is_hard):
+            return None
+        self._look_ahead(iterate)
+        return self._work
 
     def _find_patience(self) -> float:
         """Work of Newton steps to wait for, as a share of that of the other way.

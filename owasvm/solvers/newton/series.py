@@ -143,6 +143,7 @@ class Series:
             iterate.gap = float(numbers[compiled.GAP])
             iterate.n_iter = int(numbers[compiled.N_ITER])
             iterate.n_active = int(numbers[compiled.N_ACTIVE])
+            iterate.n_solved = int(numbers[compiled.N_SOLVED])
             if stage[compiled.STAGE] == compiled.LOOK:
                 yield iterate
                 last_step = min(iterate.n_iter + pace, max_iter)
