@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import json
 import platform
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -89,6 +90,20 @@ def machine() -> str:
         f"owasvm {owasvm.__version__}, scikit-learn {sklearn.__version__}, "
         f"numpy {np.__version__}, scipy {scipy.__version__}, numba {numba.__version__}"
     )
+
+
+def peak_memory() -> int:
+    """Bytes that this process has held at once.
+
+    Where the system tells: what a parent held before it started this process counts as the
+    process's own in ``ru_maxrss``.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def summary(name: str, values: Sequence[float]) -> str:

@@ -23,10 +23,9 @@ counted. Times are those of the processor, which other processes disturb less th
     python benchmarks/linear_speed.py [--parts dense,memory,sparse,tfidf,growth] [--samples N]
 """
 
-from common import FloatArray, best_time, machine
+from common import FloatArray, best_time, machine, peak_memory
 
 import argparse
-import resource
 import subprocess
 import sys
 import time
@@ -130,18 +129,14 @@ def compare_memory(n_samples: int) -> None:
         print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="")
 
 
-def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def measure_memory(n_samples: int, dtype: str) -> None:
     """In a process of its own."""
     LinearOWASVC().fit(*draw_dense(500, dtype))
-    before = peak()
+    before = peak_memory()
     X, y = draw_dense(n_samples, dtype)
-    data = peak() - before
+    data = peak_memory() - before
     LinearOWASVC().fit(X, y)
-    total = peak() - before
+    total = peak_memory() - before
     print(
         f"memory {dtype} n {n_samples}  X {X.nbytes / 2**20:.0f} MiB  X and y as drawn "
         f"{data / 2**20:.0f} MiB  with the fit {total / 2**20:.0f} MiB  "

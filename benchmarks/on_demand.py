@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
 from typing import Any
 
 import numpy as np
-from common import FloatArray, machine, markdown_table
+from common import FloatArray, machine, markdown_table, peak_memory
 
 # Name: samples, tolerance, what is asked for: times SVC, MiB.
 CASES: dict[str, tuple[str, int, float, float, float]] = {
@@ -54,11 +53,6 @@ def make(name: str, n_samples: int) -> tuple[FloatArray, Any]:
     return StandardScaler().fit_transform(X), y
 
 
-def largest_memory() -> float:
-    """MiB that this process has held at once."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-
-
 def fit(case: str, who: str) -> dict[str, Any]:
     """One fit in this process."""
     from sklearn.svm import SVC
@@ -72,13 +66,13 @@ def fit(case: str, who: str) -> dict[str, Any]:
         # Compiled loops are kept on disk after the first run; here they are loaded.
         OWASVC(cache_size=0.01).fit(X[:200], y[:200])
         model = OWASVC(tol=tol)
-    before = largest_memory()
+    before = peak_memory()
     clock, processor = time.perf_counter(), time.process_time()
     model.fit(X, y)
     record = {
         "seconds": time.process_time() - processor,
         "clock": time.perf_counter() - clock,
-        "memory": largest_memory() - before,
+        "memory": (peak_memory() - before) / 2**20,
         "support": int(model.n_support_.sum()),
     }
     if who == "ours":

@@ -16,7 +16,16 @@ from owasvm.kernels import Kernel
 from owasvm.path import fit_path
 from owasvm.problem import OWAProblem, RankCosts
 from owasvm.rounding import UNIT
-from owasvm.samples import FeatureSamples, GramSamples, OnDemandSamples, on_demand, prepare
+from owasvm.samples import (
+    ActiveSet,
+    FeatureSamples,
+    GramSamples,
+    Memory,
+    OnDemandSamples,
+    on_demand,
+    prepare,
+)
+from owasvm.samples.operators import MAX_INTERCEPT_STEP
 from owasvm.solvers import solve
 from owasvm.solvers.newton.core import ConvexTask, cold_start, iterates
 
@@ -338,6 +347,47 @@ def test_newton_steps_are_those_of_the_gram_matrix(moons, cache_size, monkeypatc
     kernel = Kernel("rbf", gamma=0.5)
     ours = objectives(prepare(X, kernel, cache_size=cache_size))
     assert_allclose(ours, objectives(prepare(X, kernel)), rtol=5e-3)
+
+
+@pytest.mark.usefixtures("no_room")
+@pytest.mark.parametrize("case", ["free", "far", "fixed", "tied"])
+def test_large_systems_are_solved_as_small_ones(moons, case, monkeypatch):
+    """By conjugate gradients that keep the balance: one system in place of two."""
+    monkeypatch.setattr(on_demand, "_ITERATED_ACCURACY", 1e-7)
+    X, labels = moons
+    y = np.where(labels == 1, 1.0, -1.0)
+    rng = np.random.default_rng(3)
+    operator = prepare(X, Kernel("rbf", gamma=0.5), cache_size=TINY).operator()
+    root = rng.uniform(0.5, 2.0, 90)
+    chosen = rng.permutation(y.size)[:90]
+    offsets = np.array([0, 50, 70, 90])
+    if case == "tied":
+        # One class, one block: the intercept moves none of them.
+        chosen = np.flatnonzero(y > 0)[:90]
+        offsets = np.array([0, 0, 90])
+    active = ActiveSet(
+        samples=chosen,
+        offsets=offsets,
+        shrink=np.ones(4),
+        root=root,
+        tie=root * y[chosen],
+        ridge=0.1,
+        imbalance=1e4 if case == "far" else 3.0,
+        free=case != "fixed",
+        accuracy=1e-4,
+        memory=Memory(),
+    )
+    residual = operator.vector(y * rng.uniform(size=y.size))
+    found = []
+    for largest in (90, 89):
+        operator._largest_block = largest
+        found.append(operator.newton_step(residual, active))
+    (dense, intercept), (iterated, other) = found
+    assert_allclose(iterated.coef, dense.coef, atol=1e-4 * np.abs(dense.coef).max())
+    assert other == pytest.approx(intercept, rel=1e-4)
+    limits = {"far": MAX_INTERCEPT_STEP, "tied": MAX_INTERCEPT_STEP, "fixed": 0.0}
+    assert abs(other) == limits.get(case, abs(other))
+    assert (abs(other) < MAX_INTERCEPT_STEP) is (case in ("free", "fixed"))
 
 
 def test_memory_stays_at_what_was_promised():

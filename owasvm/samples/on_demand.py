@@ -15,6 +15,7 @@ matters beside the residual, the scores are computed anew. Certificates use doub
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -32,6 +33,7 @@ from owasvm.samples.kernel import GramSamples, KernelSamples
 from owasvm.samples.kernel_operators import LiftedFactor
 from owasvm.samples.low_rank import factorise_columns
 from owasvm.samples.operators import (
+    MAX_INTERCEPT_STEP,
     ActiveSet,
     Lifted,
     Operator,
@@ -69,6 +71,8 @@ _PRECONDITIONER_SHARE = 0.5
 # not be better, and products in single precision are not.
 _ITERATED_ACCURACY = 1e-3
 _MAX_PRODUCTS = 60
+# Active samples are balanced among themselves where their signs leave less than this of each.
+_NO_ONES = 1e-16
 _MEGABYTE = 1e6
 
 
@@ -309,13 +313,15 @@ class _OnDemandOperator(PlainOperator):
     def _iterate(self, rows_residual: FloatArray, active: ActiveSet) -> tuple[FloatArray, float]:
         """The step by conjugate gradients, for working sets that do not fit into the cache."""
         system = _WorkingSystem(self, active, self._choose_landmarks(active.samples))
-        first = system.solve(rows_residual)
         if not active.free:
-            return -first, 0.0
-        second = system.solve(active.ones)
-        demand = active.imbalance - float(active.ones @ first)
-        intercept = limit_intercept(demand, float(active.ones @ second))
-        return -first - intercept * second, intercept
+            return -system.solve(rows_residual), 0.0
+        if active.ones @ active.ones <= _NO_ONES * active.samples.size:
+            return -system.solve(rows_residual), limit_intercept(active.imbalance, 0.0)
+        z, intercept = system.solve_balanced(rows_residual)
+        if abs(intercept) <= MAX_INTERCEPT_STEP:
+            return z, intercept
+        intercept = math.copysign(MAX_INTERCEPT_STEP, intercept)
+        return -system.solve(rows_residual + intercept * active.ones), intercept
 
     def _choose_landmarks(self, samples: IntArray) -> IntArray:
         most = int(_PRECONDITIONER_SHARE * self._room / samples.size)
@@ -379,15 +385,55 @@ class _WorkingSystem:
         return scaled - self._rows @ cho_solve(self._inner, self._rows.T @ scaled) / self._diagonal
 
     def solve(self, target: FloatArray) -> FloatArray:
-        """Preconditioned conjugate gradients."""
-        solution = self._precondition(target)
-        remainder = target - self._multiply(solution)
-        image = self._precondition(remainder)
+        """The solution for a right-hand side."""
+        first = self._precondition(target)
+        goal = _ITERATED_ACCURACY * float(np.linalg.norm(target))
+        return self._descend(first, -target, goal, None)
+
+    def solve_balanced(self, linear: FloatArray) -> tuple[FloatArray, float]:
+        """z and e with ``M z + linear + e ones = 0`` and ``ones'z = -imbalance``.
+
+        Every iterate is balanced, so that there is one system to solve and not one for e, too.
+        """
+        ones, imbalance = self._active.ones, self._active.imbalance
+        across = self._precondition(ones)
+        first = self._precondition(linear)
+        shift = (imbalance - float(ones @ first)) / float(ones @ across)
+        squared = float(ones @ ones)
+        z = -first - shift * across
+        goal = _ITERATED_ACCURACY * float(
+            np.linalg.norm(linear - ones * (ones @ linear) / squared)
+        )
+        z = self._descend(z, linear, goal, across)
+        return z, float(ones @ self._remainder) / squared
+
+    def _descend(
+        self, z: FloatArray, linear: FloatArray, goal: float, across: FloatArray | None
+    ) -> FloatArray:
+        """Preconditioned conjugate gradients for the minimum of ``z'Mz / 2 + linear'z``.
+
+        Leaves the negative gradient in `_remainder`. With `across`, the preconditioner's image of
+        the ones, ``ones'z`` stays what it is.
+        """
+        ones = self._active.ones
+        squared = float(ones @ ones)
+
+        def project(vector: FloatArray) -> FloatArray:
+            if across is None:
+                return vector
+            return vector - across * (float(ones @ vector) / float(ones @ across))
+
+        def measure(remainder: FloatArray) -> float:
+            if across is not None:
+                remainder = remainder - ones * (float(ones @ remainder) / squared)
+            return float(np.linalg.norm(remainder))
+
+        remainder = -linear - self._multiply(z)
+        image = project(self._precondition(remainder))
         direction = image.copy()
         progress = float(remainder @ image)
-        goal = _ITERATED_ACCURACY * float(np.linalg.norm(target))
         for _ in range(_MAX_PRODUCTS):
-            if float(np.linalg.norm(remainder)) <= goal:
+            if measure(remainder) <= goal:
                 break
             product = self._multiply(direction)
             curvature = float(direction @ product)
@@ -395,12 +441,13 @@ class _WorkingSystem:
                 # Rounding has eaten the ridge.
                 break
             distance = progress / curvature
-            solution += distance * direction
-            remainder -= distance * product
-            image = self._precondition(remainder)
+            z = z + distance * direction
+            remainder = remainder - distance * product
+            image = project(self._precondition(remainder))
             previous, progress = progress, float(remainder @ image)
             direction = image + (progress / previous) * direction
-        return solution
+        self._remainder = remainder
+        return z
 
 
 def _is_good(one: _Drifting, other: _Drifting) -> bool:
