@@ -386,9 +386,8 @@ class _WorkingSystem:
 
     def solve(self, target: FloatArray) -> FloatArray:
         """The solution for a right-hand side."""
-        first = self._precondition(target)
         goal = _ITERATED_ACCURACY * float(np.linalg.norm(target))
-        return self._descend(first, -target, goal, None)
+        return self._descend(self._precondition(target), -target, goal, None)[0]
 
     def solve_balanced(self, linear: FloatArray) -> tuple[FloatArray, float]:
         """z and e with ``M z + linear + e ones = 0`` and ``ones'z = -imbalance``.
@@ -396,44 +395,40 @@ class _WorkingSystem:
         Every iterate is balanced, so that there is one system to solve and not one for e, too.
         """
         ones, imbalance = self._active.ones, self._active.imbalance
+        # What the preconditioner makes of the ones, with one of it along them.
         across = self._precondition(ones)
-        first = self._precondition(linear)
-        shift = (imbalance - float(ones @ first)) / float(ones @ across)
-        squared = float(ones @ ones)
-        z = -first - shift * across
-        goal = _ITERATED_ACCURACY * float(
-            np.linalg.norm(linear - ones * (ones @ linear) / squared)
-        )
-        z = self._descend(z, linear, goal, across)
-        return z, float(ones @ self._remainder) / squared
+        across /= float(ones @ across)
+        z = -self._precondition(linear)
+        z -= (imbalance + float(ones @ z)) * across
+        goal = _ITERATED_ACCURACY * float(np.linalg.norm(self._off_ones(linear)))
+        z, remainder = self._descend(z, linear, goal, across)
+        return z, float(ones @ remainder) / float(ones @ ones)
+
+    def _off_ones(self, vector: FloatArray) -> FloatArray:
+        """What a vector has beside a multiple of the ones."""
+        ones = self._active.ones
+        return vector - ones * (float(ones @ vector) / float(ones @ ones))
 
     def _descend(
         self, z: FloatArray, linear: FloatArray, goal: float, across: FloatArray | None
-    ) -> FloatArray:
+    ) -> tuple[FloatArray, FloatArray]:
         """Preconditioned conjugate gradients for the minimum of ``z'Mz / 2 + linear'z``.
 
-        Leaves the negative gradient in `_remainder`. With `across`, the preconditioner's image of
-        the ones, ``ones'z`` stays what it is.
+        Changes z in place; returns it and the negative gradient. With `across` steps are taken
+        along vectors without a sum over the ones, and what the gradient has along them is left.
         """
-        ones = self._active.ones
-        squared = float(ones @ ones)
 
-        def project(vector: FloatArray) -> FloatArray:
-            if across is None:
-                return vector
-            return vector - across * (float(ones @ vector) / float(ones @ across))
-
-        def measure(remainder: FloatArray) -> float:
-            if across is not None:
-                remainder = remainder - ones * (float(ones @ remainder) / squared)
-            return float(np.linalg.norm(remainder))
+        def turn(remainder: FloatArray) -> FloatArray:
+            found = self._precondition(remainder)
+            return found if across is None else found - float(self._active.ones @ found) * across
 
         remainder = -linear - self._multiply(z)
-        image = project(self._precondition(remainder))
+        image = turn(remainder)
         direction = image.copy()
         progress = float(remainder @ image)
         for _ in range(_MAX_PRODUCTS):
-            if measure(remainder) <= goal:
+            left = remainder if across is None else self._off_ones(remainder)
+            if float(np.linalg.norm(left)) <= goal:
                 break
             product = self._multiply(direction)
             curvature = float(direction @ product)
@@ -441,13 +436,12 @@ class _WorkingSystem:
                 # Rounding has eaten the ridge.
                 break
             distance = progress / curvature
-            z = z + distance * direction
-            remainder = remainder - distance * product
-            image = project(self._precondition(remainder))
+            z += distance * direction
+            remainder -= distance * product
+            image = turn(remainder)
             previous, progress = progress, float(remainder @ image)
             direction = image + (progress / previous) * direction
-        self._remainder = remainder
-        return z
+        return z, remainder
 
 
 def _is_good(one: _Drifting, other: _Drifting) -> bool:
