@@ -26,7 +26,9 @@ from owasvm.samples import (
     prepare,
 )
 from owasvm.samples.operators import MAX_INTERCEPT_STEP
-from owasvm.solvers import solve
+from owasvm.solvers import Settings, solve
+from owasvm.solvers.clock import Clock
+from owasvm.solvers.newton import coarse
 from owasvm.solvers.newton.core import ConvexTask, cold_start, iterates
 
 TINY = 0.02  # MB: Gram matrices of up to 50 samples
@@ -323,6 +325,36 @@ def test_scores_that_have_drifted_are_computed_anew(moons):
     current.scores += 1e-9
     operator.residual(2.0 * coef, current)
     assert current.drift == 1e-9
+
+
+@pytest.mark.parametrize("cache_size", [0.001, 0.2])
+@pytest.mark.parametrize(("weights", "alpha"), [("uniform", 0.5), ("superquantile", 0.3)])
+def test_a_share_whose_systems_fit_is_the_start(cache_size, weights, alpha, monkeypatch):
+    monkeypatch.setattr(coarse, "_WORTH_A_SHARE_OF_GRAM", 300)
+    # Not a wide kernel: that has a factor of few columns.
+    X, y = make_classification(900, 8, class_sep=2.0, random_state=0)
+    given = {"weights": weights, "alpha": alpha, "gamma": 0.05}
+    samples = prepare(X, Kernel("rbf", gamma=0.05), cache_size=cache_size)
+    signs = np.where(y > 0, 1.0, -1.0)
+    costs = RankCosts(900, weights, alpha, 1.0)
+    problem = OWAProblem(signs, costs, samples=samples)
+    task = ConvexTask(samples.operator(), signs, problem.ranked_loss(), np.ones(1))
+    start = coarse.start_on_share(problem, task, task.loss, 100, Clock.start(Settings()))
+    assert np.count_nonzero(start.w.coef) <= 90
+    slack = 1.0 - signs * (start.w.scores + start.intercept)
+    at_start = 0.5 * start.w.coef @ start.w.scores + task.loss.value(slack)
+    in_memory = OWASVC(**given).fit(X, y)
+    assert at_start < 3.0 * in_memory.objective_ < 0.5 * task.loss.value(np.ones(900))
+    model = OWASVC(cache_size=cache_size, **given).fit(X, y)
+    assert model.status_ == "optimal"
+    assert model.objective_ == pytest.approx(in_memory.objective_, rel=2e-6)
+
+
+def test_the_share_becomes_smaller_where_the_cache_does():
+    X = np.zeros((50_000, 2))
+    kernel = Kernel("rbf")
+    sizes = [prepare(X, kernel, cache_size=size).n_in_cache for size in (0.1, 200.0, 800.0)]
+    assert sizes == [1182, 2886, 5773]
 
 
 @pytest.mark.usefixtures("no_room")

@@ -55,6 +55,9 @@ _WORKING_ENTRIES = 2**22
 # and of the number of samples that its columns may reach: more of them save nothing.
 _FACTOR_SHARE = 0.5
 _RANK_DIVISOR = 3
+# What the Newton steps of a Gram matrix in memory hold, in units of it: the matrix, rows near it
+# and a system.
+_MATRICES_OF_A_STEP = 3
 # Samples whose mean is taken for the origin of feature space.
 _ORIGIN_SAMPLES = 1000
 # Samples at which the error of single precision is measured, and the share of the residual that it
@@ -69,7 +72,7 @@ _MAX_LANDMARKS = 500
 _PRECONDITIONER_SHARE = 0.5
 # Conjugate gradients end at this relative residual, or after so many products: the direction need
 # not be better, and products in single precision are not.
-_ITERATED_ACCURACY = 1e-3
+_ITERATED_ACCURACY = 1e-4
 _MAX_PRODUCTS = 60
 # Active samples are balanced among themselves where their signs leave less than this of each.
 _NO_ONES = 1e-16
@@ -135,6 +138,16 @@ class OnDemandSamples(KernelSamples):
         # far more time than systems of the size of the working set.
         return float(self.n_samples)
 
+    @property
+    def n_in_cache(self) -> int:
+        """Samples whose kernel values fit into cache or working block with a Newton system."""
+        return max(int(np.sqrt(self._room / _MATRICES_OF_A_STEP)), 1)
+
+    @property
+    def _room(self) -> float:
+        """Numbers that may be held."""
+        return max(self._cache_size * _MEGABYTE / 8.0, float(_WORKING_ENTRIES))
+
     def rows(self, index: IntArray) -> FloatArray:
         return self._kernel_values.between(index, np.arange(self.n_samples))
 
@@ -149,8 +162,7 @@ class OnDemandSamples(KernelSamples):
 
     def _make_operator(self, *, centred: bool) -> Operator:
         blocks, n_samples = self._kernel_values, self.n_samples
-        room = max(self._cache_size * _MEGABYTE / 8.0, float(_WORKING_ENTRIES))
-        most = min(int(_FACTOR_SHARE * room / n_samples), n_samples // _RANK_DIVISOR)
+        most = min(int(_FACTOR_SHARE * self._room / n_samples), n_samples // _RANK_DIVISOR)
         everyone = np.arange(n_samples)
 
         def column(sample: int) -> FloatArray:
@@ -160,7 +172,7 @@ class OnDemandSamples(KernelSamples):
         if rows is not None and rows.shape[1] > 0:
             means = rows.mean(axis=0) if centred else None
             return FeatureOperator(make_rows(rows, means), means)
-        return _OnDemandOperator(blocks, room, centred=centred)
+        return _OnDemandOperator(blocks, self._room, centred=centred)
 
     def gram_matrix(self) -> FloatArray:
         self.refuse_gram("This")
