@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification
+from sklearn.metrics.pairwise import rbf_kernel
 
 from owasvm import LinearOWASVC
 from owasvm.certificate import judge
@@ -765,3 +766,16 @@ def test_rows_are_not_handed_over_early(monkeypatch):
     )
     monkeypatch.setattr(interior, "minimise", None)
     assert LinearOWASVC(128.0).fit(X, y).status_ == "optimal"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_share_of_one_sample_makes_no_second_level(weighted):
+    """The worst quarter of 126 deviations has half of one of them."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(126, 3)), np.where(np.arange(126) % 2 == 0, 1.0, -1.0)
+    mass = np.full(126, 2.0) if weighted else None
+    for family, alpha, expected in (("superquantile", 0.25, True), ("basic", 0.25, False)):
+        costs = assign_costs(y, family, alpha, 1.0, mass, ranks="all", groups=None)
+        problem = OWAProblem(y, costs, gram=rbf_kernel(X))
+        task = newton.ConvexTask(problem.samples.operator(), y, problem.ranked_loss(), np.ones(1))
+        assert Rescue(problem, task, Effort(task, 1e-6), 1e-6)._has_one_level is expected

@@ -187,8 +187,10 @@ class _Course:
         self._clock = clock
         self._take_steps = take_steps
         self._effort = Effort(task, tol)
-        self._turn = SplittingTurn(task, self._effort, tol)
         self._rescue = Rescue(problem, task, self._effort, tol)
+        _, nothing = problem.constant_classifier
+        is_steep = self._rescue.is_steep
+        self._turn = SplittingTurn(task, self._effort, tol, nothing, is_steep=is_steep)
 
     @property
     def stage(self) -> str:
@@ -229,7 +231,7 @@ class _Course:
         if splits and self._task.operator.is_gram and not self._clock.expired:
             for split in self._turn.iterates(last, self._clock):
                 yield split
-                last = split
+                last = last if split.is_final else split
         yield from self._take_steps(last)
 
     def _steps(self, start: Iterate) -> Iterator[Iterate]:
@@ -243,16 +245,25 @@ class _Course:
             if n_large >= _MANY_LARGE_SYSTEMS and task.condense(self._limit_size(last.n_active)):
                 w = task.operator.vector(last.w.coef.copy())
                 yield from self._steps(replace(last, w=w, dual=last.dual.copy()))
-            is_due = self._turn.is_due(last, is_steep=self._rescue.is_steep)
-            is_due = is_due or self._rescue.is_due(last)
+            is_due = self._turn.is_due(last) or self._rescue.is_due(last)
             if is_due and self._may_split(last):
-                found, other = None, self._rescue.expect_work(last)
-                # The steps own their arrays, and go on from there if nothing better comes.
-                for found in self._turn.iterates(last, self._clock, other):
-                    yield found
-                self._effort.mark(last if found is None else found)
-                if found is not None and found.gap < last.gap:
-                    yield from self._steps(found)
+                yield from self._split(last, self._turn.iterates)
+            elif self._turn.may_resume and self._turn.is_to_resume(self._rescue.expect_work(last)):
+                yield from self._split(last, self._turn.resume)
+
+    def _split(
+        self, last: Iterate, take_turn: Callable[[Iterate, Clock, float | None], Iterator[Iterate]]
+    ) -> Iterator[Iterate]:
+        """A turn of splitting, and Newton steps from there if it leads anywhere."""
+        # The steps own their arrays, and go on from there if nothing better comes.
+        found, other = last, self._rescue.expect_work(last)
+        for split in take_turn(last, self._clock, other):
+            yield split
+            found = found if split.is_final else split
+        self._effort.mark(found)
+        self._rescue.is_asked_for |= self._turn.leaves_it_to(other)
+        if found.gap < last.gap:
+            yield from self._steps(found)
 
     def _may_split(self, last: Iterate) -> bool:
         """Whether splitting has its turn, or is to have it before interior points have theirs."""

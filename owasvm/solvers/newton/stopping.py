@@ -301,7 +301,8 @@ class StoppingRule:
         dual = self._proving
         if dual is None or nothing > limit or problem.samples.keeps_weight:
             return gap, best
-        coef = np.maximum(task.dual_of(iterate.w), 0.0)
+        # Balanced and not negative, as the classifier has them that is judged.
+        coef = project_balanced(task, task.dual_of(iterate.w))
         w = task.operator.vector(task.target(coef))
         start = 1.0 - task.y * intercept
         change = task.margin - task.y * (w.scores + iterate.intercept) - start

@@ -7,42 +7,50 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from owasvm.samples import Vector
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton.core import ConvexTask, Iterate
 from owasvm.solvers.newton.effort import Effort, reading
+from owasvm.solvers.newton.penalty import Lags, choose_penalty
+from owasvm.solvers.newton.repair import Repair, bound_near
 from owasvm.solvers.splitting import Splitting
 
-FloatArray = NDArray[np.float64]
-
-__all__ = ["SplittingTurn", "extrapolate_pivots", "gives_up"]
+__all__ = ["SplittingTurn", "gives_up"]
 
 logger = logging.getLogger(__name__)
 
-# The penalty: the mean cost, within these multiples of the inverse of the geometric mean of the
-# kernel's eigenvalues. Of these this share of their arithmetic mean counts at least.
-_LEAST_PENALTY = 8.0
-_MOST_PENALTY = 25.0
-_LEAST_EIGENVALUE = 0.01
-# With so many samples every other one tells the eigenvalues, within a quarter and in an eighth of
-# the time. That of all of them is as long as a quarter of what else is done before iterations.
-_MANY_SAMPLES = 200
 # Newton steps behind it go on with so many times the penalty.
 _PENALTY_BEHIND = 3.0
-# It ends at this share of the tolerance: one Newton step more then proves it, most often. Where
-# Newton systems are so large that a step costs as much as so many iterations, it goes on to this.
+# It ends at this share of the tolerance, and one Newton step more proves it, most often. Where
+# Newton systems are so large that a step costs as much as so many iterations, it goes on to the
+# second share, and is not given up as long as it gets to the third one in time. Where they are so
+# small that steps cost next to nothing, it ends at the fourth.
 _GOAL = 0.3
-_LARGE_STEP = 1.0
+_LARGE_STEP = 2.5
 _GOAL_ALONE = 3e-3
-# Iterations at most, to the first goal and to the second one, and between two looks; looks in
-# which gaps may rise, and over which progress is measured after that.
-_MAX_ITERATIONS = 700
-_MAX_ITERATIONS_ALONE = 1000
+_GOAL_IN_SIGHT = 0.03
+_SMALL_STEP = 0.5
+_GOAL_OF_SMALL_STEPS = 10.0
+# Where Newton steps behind it have done so much of the work of its inverse and do not get on, it
+# goes on from where it was, to this share of that goal, and they have twice as much the next time.
+_FIRST_SLICE = 0.5
+_NEXT_GOAL = 0.03
+# Iterations at most, and between two looks; looks in which gaps may rise, over which progress is
+# measured after that, a share of all of them at least, and between records of what lags behind.
+_MAX_ITERATIONS = 1500
 _PACE = 10
 _FIRST_LOOKS = 10
 _LOOK_BACK = 5
+_LOOK_BACK_SHARE = 3
+_RECORD = 10
+# Where it would be given up the penalty changes instead, so often, if that says how and it would
+# pay for another inverse before the gap is this share of the tolerance; so many looks are free
+# after that.
+_MAX_CHANGES = 2
+_INVERSES = 1.5
+_LOOKS_AFTER = 25
+_ENOUGH = 0.1
 # Where interior points would take over it goes on instead, by its progress over half of the looks,
 # as long as so much of their work will do and all of it was not done yet: while the gap is more
 # than so many times the tolerance, and behind the first goal. In between Newton steps end sooner.
@@ -50,6 +58,8 @@ _LOOK_BACK = 5
 # gap as many take longer as take less.)
 _SHARE_OF_OTHER = 0.7
 _FAR = 50.0
+# Interior points begin at once behind it where so many Newton steps would do more work.
+_NEWTON_STEPS = 40.0
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
 _EXPECTED = 100
 _PER_ITERATION = 2.5e6
@@ -67,9 +77,10 @@ _REST = 1.0
 
 
 class SplittingTurn:
-    """Watches Newton steps and takes over once, or where it is asked to.
+    """Watches Newton steps and takes over, or where it is asked to.
 
-    It goes on until it is done or does not get on; ``is_at_work`` tells when.
+    It goes on until it is done or does not get on, and once more where steps behind it do not;
+    ``is_at_work`` tells when.
 
     Parameters
     ----------
@@ -79,17 +90,35 @@ class SplittingTurn:
         What Newton steps have cost.
     tol : float
         Relative gap to prove.
+    nothing : float, default=inf
+        The objective of the best classifier with w = 0.
+    is_steep : bool, default=False
+        Whether few samples pay much of all costs.
     """
 
-    def __init__(self, task: ConvexTask, effort: Effort, tol: float) -> None:
+    def __init__(
+        self,
+        task: ConvexTask,
+        effort: Effort,
+        tol: float,
+        nothing: float = math.inf,
+        *,
+        is_steep: bool = False,
+    ) -> None:
         self._task = task
         self._effort = effort
         self._tol = tol
+        self._nothing = nothing
+        self._is_steep = is_steep
         n_samples = task.operator.n_samples
-        # A factor, its inverse, and products that read a triangle.
+        self._inversion = float(n_samples) ** 3
         self._iteration = 0.5 * reading(n_samples) + _PER_ITERATION
-        self.expected = float(n_samples) ** 3 + _EXPECTED * self._iteration
+        # A factor, its inverse, and products that read a triangle.
+        self.expected = self._inversion + _EXPECTED * self._iteration
         self._is_over = False
+        self._penalty = 0.0
+        self._method: Splitting | None = None
+        self._run: _Run | None = None
         self.is_at_work = False
 
     @property
@@ -97,14 +126,14 @@ class SplittingTurn:
         """Whether the turn is still to come."""
         return not self._is_over and self._task.operator.is_gram
 
-    def is_due(self, iterate: Iterate, *, is_steep: bool) -> bool:
+    def is_due(self, iterate: Iterate) -> bool:
         """Whether Newton steps have cost more than a try, and will go on to."""
         if not self.is_open:
             return False
         share = _SHARE
         # Far from the optimum most samples may be in the systems of any fit.
         is_near = self._effort.best_gap <= _SMALL_GAP * max(1.0, abs(iterate.objective))
-        if is_steep:
+        if self._is_steep:
             share = _SHARE_WITH_STEEP_WEIGHTS
         elif is_near and iterate.n_active > _LARGE_SYSTEM * self._task.operator.n_samples:
             share = _SHARE_OF_LARGE_STEPS
@@ -120,62 +149,132 @@ class SplittingTurn:
         take over, if there is one.
         """
         self._is_over = True
-        if not clock.has_room_for(self._task.operator.n_samples**3 / _PER_SECOND):
+        if self._method is None and not self._has_room_for_inverse(clock):
             return
+        method = self._method or self._invert(self._choose_penalty(iterate))
+        repair = Repair(self._task, self._tol, self._nothing)
+        self._run = _Run(method, repair, iterate)
+        yield from self._watch(clock, other)
+
+    @property
+    def may_resume(self) -> bool:
+        """Whether it could go on, and Newton steps behind it have had their chance."""
+        run = self._run
+        if run is None or run.is_closed:
+            return False
+        return self._effort.since_mark >= run.slice * self._inversion
+
+    def is_to_resume(self, other: float | None) -> bool:
+        """Whether it may be resumed, and would be there before Newton steps.
+
+        And before the method that would take over, if there is one, whose work is `other`.
+        """
+        if self._run is None or not self.may_resume:
+            return False
+        rest = self._run.foresee(_GOAL_IN_SIGHT) * self._iteration
+        return rest < min(self._effort.rest, math.inf if other is None else other)
+
+    def resume(
+        self, iterate: Iterate, clock: Clock, other: float | None = None
+    ) -> Iterator[Iterate]:
+        """Iterates from where it was; those that count steps know of the given one's."""
+        run = self._run
+        if run is None:
+            return
+        run.start = iterate
+        run.n_resumed += 1
+        run.slice *= 2.0
+        yield from self._watch(clock, other)
+
+    def leaves_it_to(self, other: float | None) -> bool:
+        """Whether it was given up, and Newton steps would take longer than another method."""
+        run = self._run
+        if run is None or not run.was_given_up or other is None:
+            return False
+        return _NEWTON_STEPS * float(run.n_moving) ** 3 / 3.0 > other
+
+    def _has_room_for_inverse(self, clock: Clock) -> bool:
+        return clock.has_room_for(self._inversion / _PER_SECOND)
+
+    def _choose_penalty(self, iterate: Iterate) -> float:
+        # Numbers that overflow end it, and no warning is needed.
+        with np.errstate(all="ignore"):
+            return choose_penalty(self._task, iterate, is_steep=self._is_steep)
+
+    def _invert(self, penalty: float) -> Splitting:
+        task, self._penalty = self._task, penalty
+        with np.errstate(all="ignore"):
+            self._method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
+        return self._method
+
+    def _watch(self, clock: Clock, other: float | None) -> Iterator[Iterate]:
         self.is_at_work = True
         try:
-            yield from self._iterates(iterate, clock, other)
+            yield from self._iterates(clock, other)
         finally:
             self.is_at_work = False
 
-    def _iterates(self, iterate: Iterate, clock: Clock, other: float | None) -> Iterator[Iterate]:
-        task = self._task
+    def _iterates(self, clock: Clock, other: float | None) -> Iterator[Iterate]:
+        run = self._run
+        assert run is not None
         worth = None if other is None else int(other / (_PACE * self._iteration))
-        is_large = iterate.n_active**3 / 3.0 > _LARGE_STEP * self._iteration
-        share = _GOAL_ALONE if is_large else _GOAL
-        gaps: list[float] = []
-        # Numbers that overflow end it, and no warning is needed.
-        with np.errstate(all="ignore"):
-            penalty = self._choose_penalty()
-            method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
-        steps = method.iterate(iterate.slack, iterate.dual)
-        while True:
+        while not run.is_closed:
             with np.errstate(all="ignore"):
                 for _ in range(_PACE):
-                    next(steps)
-                found = self._describe(method, iterate.n_iter, _PENALTY_BEHIND * penalty)
+                    next(run.steps)
+                found = self._describe(run.method, run.start.n_iter)
             if not math.isfinite(found.gap + found.objective):
+                run.is_closed = True
                 return
-            gaps.append(found.gap)
+            run.note(found, self._tol)
             yield found
-            scale = self._tol * max(1.0, found.objective)
-            is_there = found.gap <= share * scale
-            if is_there or clock.expired or gives_up(gaps, scale, share, worth):
-                n_done = _PACE * len(gaps)
+            with np.errstate(all="ignore"):
+                repaired = run.repair.attempt(found, run.method.point)
+                if run.repair.is_at_hand and len(run.gaps) % _RECORD == 0:
+                    run.lags.note(found.objective, self._find_bound(found))
+            if repaired is not None:
+                yield repaired
+            share = self._choose_goal(run)
+            is_there = run.gaps[-1] <= share * run.scale
+            stalls = not is_there and run.is_given_up(share, worth)
+            if stalls and self._changes_penalty(run, clock):
+                run.begin_again(self._invert(self._penalty * run.factor), found)
+            elif is_there or stalls or clock.expired:
+                run.was_given_up = stalls
+                run.is_closed = not is_there or share < _GOAL
+                n_done = _PACE * len(run.gaps)
                 logger.debug("splitting: %d iterations, gap %.1e", n_done, found.gap)
                 return
 
-    def _choose_penalty(self) -> float:
-        """One that suits most directions of the feature space.
+    def _choose_goal(self, run: _Run) -> float:
+        """The share of the tolerance to end at, by what a Newton step would cost."""
+        step = float(run.n_moving) ** 3 / 3.0
+        if step > _LARGE_STEP * self._iteration:
+            return _GOAL_ALONE
+        is_small = step < _SMALL_STEP * self._iteration
+        first = _GOAL_OF_SMALL_STEPS if is_small else _GOAL
+        return max(first * _NEXT_GOAL**run.n_resumed, _GOAL_ALONE)
 
-        Alone, each iteration leaves most of the error where eigenvalues of the kernel are far from
-        the inverse of the penalty. Those of a wide kernel are small, all but a few.
-        """
-        task = self._task
-        mass = task.loss.mass
-        lift = _LEAST_EIGENVALUE / task.unit_penalty
-        lifts = np.broadcast_to(lift if mass is None else lift / mass, task.y.shape)
-        operator, n_samples = task.operator, task.y.size
-        if n_samples >= _MANY_SAMPLES:
-            index = np.arange(0, n_samples, 2)
-            operator, lifts = operator.take(index), lifts[index]
-        logs = operator.lift(lifts).log_pivots()
-        unit = math.exp(-extrapolate_pivots(logs, n_samples, math.log(lift)))
-        if mass is not None:
-            unit *= float(np.exp(-np.log(mass).mean()))
-        return min(max(task.loss.mean_cost, _LEAST_PENALTY * unit), _MOST_PENALTY * unit)
+    def _changes_penalty(self, run: _Run, clock: Clock) -> bool:
+        """Whether another penalty is the better way to go on, and which."""
+        if run.n_changes == _MAX_CHANGES or clock.expired:
+            return False
+        factor = run.lags.find_factor()
+        is_back = (factor > 1.0) != (run.factor > 1.0) and run.n_changes > 0
+        pays = run.foresee(_ENOUGH) * self._iteration > _INVERSES * self._inversion
+        if factor == 1.0 or is_back or not pays or not self._has_room_for_inverse(clock):
+            return False
+        logger.debug("splitting: %d iterations, penalty x %g", _PACE * len(run.gaps), factor)
+        run.factor = factor
+        run.n_changes += 1
+        return True
 
-    def _describe(self, method: Splitting, n_iter: int, penalty: float) -> Iterate:
+    def _find_bound(self, found: Iterate) -> float:
+        """The better bound of the dual points next to an iterate, but for rounding."""
+        guesses = found.dual, self._task.dual_of(found.w)
+        return max(bound_near(self._task, guess)[2] for guess in guesses)
+
+    def _describe(self, method: Splitting, n_iter: int) -> Iterate:
         task, point = self._task, method.point
         w = Vector(method.coef, method.scores)
         loss = task.loss.value(method.slack)
@@ -185,7 +284,7 @@ class SplittingTurn:
             w=w,
             intercept=method.intercept,
             dual=point.dual.copy(),
-            penalty=penalty,
+            penalty=_PENALTY_BEHIND * self._penalty,
             slack=method.slack,
             objective=0.5 * task.operator.inner(w, w) + loss,
             gap=0.5 * squared + loss + task.loss.conjugate_at(point) - product,
@@ -193,32 +292,81 @@ class SplittingTurn:
         )
 
 
-def extrapolate_pivots(logs: FloatArray, n_samples: int, least: float) -> float:
-    """The mean logarithm of the pivots of all samples, from those of the first ones.
-
-    A pivot is what the samples before it leave of a sample's variance. It falls with their number
-    k, about as a power of k, to what was added to the diagonal.
+class _Run:
+    """Splitting from one start on, and how it gets on.
 
     Parameters
     ----------
-    logs : ndarray of shape (n_known,)
-        Logarithms of the first pivots.
-    n_samples : int
-        Number of samples.
-    least : float
-        The smallest logarithm that there can be.
+    method : Splitting
+        The method.
+    repair : Repair
+        What makes points of its iterates that may prove themselves.
+    start : Iterate
+        Where it begins.
+
+    Attributes
+    ----------
+    steps : iterator
+        Iterations without end.
+    gaps : list of float
+        Estimated ones at the looks since the last change of the penalty.
+    lags : Lags
+        What objective and bound have gained since then.
+    scale : float
+        The gap to prove.
+    n_moving : int
+        Samples that a Newton system would have.
+    factor : float
+        The last change of the penalty.
+    slice : float
+        Work of Newton steps to wait for before it is resumed, in inversions.
+    was_given_up, is_closed : bool
+        Whether it did not get on, and whether it is not to be resumed.
     """
-    n_known = logs.size
-    if n_known == n_samples:
-        return float(logs.mean())
-    quarter, half = n_known // 4, n_known // 2
-    late = float(logs[half:].mean())
-    power = (late - float(logs[quarter:half].mean())) / math.log(2.0)
-    # The second half of the pivots has its mean at about this number.
-    centre = math.exp(np.log(np.arange(half, n_known) + 1.0).mean())
-    numbers = np.arange(n_known, n_samples) + 1.0
-    rest = np.maximum(late + power * np.log(numbers / centre), least)
-    return float((logs.sum() + rest.sum()) / n_samples)
+
+    def __init__(self, method: Splitting, repair: Repair, start: Iterate) -> None:
+        self.repair = repair
+        self.start = start
+        self.begin_again(method, start)
+        self.scale = 1.0
+        self.n_moving = 0
+        self.factor = 1.0
+        self.n_changes = 0
+        self.n_resumed = 0
+        self.slice = _FIRST_SLICE
+        self.was_given_up = False
+        self.is_closed = False
+
+    def begin_again(self, method: Splitting, near: Iterate) -> None:
+        """From the slacks and the dual point of an iterate."""
+        self.method = method
+        self.steps = method.iterate(near.slack, near.dual)
+        self.gaps: list[float] = []
+        self.lags = Lags()
+
+    def note(self, found: Iterate, tol: float) -> None:
+        """Take note of an iterate."""
+        self.gaps.append(found.gap)
+        self.scale = tol * max(1.0, found.objective)
+        self.n_moving = int(np.count_nonzero(self.method.point.block >= 0))
+
+    def is_given_up(self, share: float, worth: int | None) -> bool:
+        """See :func:`gives_up`; a new penalty has some looks free."""
+        if self.n_changes > 0 and len(self.gaps) < _LOOKS_AFTER:
+            return False
+        return gives_up(self.gaps, self.scale, share, worth)
+
+    def foresee(self, share: float) -> float:
+        """Iterations left to a share of the goal, at the pace of half of the looks."""
+        gaps, n_back = self.gaps, max(len(self.gaps) // 2, 1)
+        goal = share * self.scale
+        if len(gaps) <= n_back:
+            return math.inf
+        # Rounding may leave less than nothing.
+        best = max(min(gaps), goal)
+        rate = math.log(max(min(gaps[:-n_back]), goal) / best) / n_back
+        left = math.log(best / goal)
+        return 0.0 if left == 0.0 else math.inf if rate == 0.0 else _PACE * left / rate
 
 
 def gives_up(gaps: list[float], scale: float, last_share: float, worth: int | None) -> bool:
@@ -237,15 +385,14 @@ def gives_up(gaps: list[float], scale: float, last_share: float, worth: int | No
     """
     best, n_looks = min(gaps), len(gaps)
     is_behind = best <= _GOAL * scale
-    goal = (last_share if is_behind else _GOAL) * scale
+    goal = (max(last_share, _GOAL_IN_SIGHT) if is_behind else _GOAL) * scale
     # Newton steps would take long from there.
     is_patient = best > _FAR * scale or (is_behind and last_share < _GOAL)
     if worth is not None and is_patient:
         n_left = min(int(_SHARE_OF_OTHER * worth), worth - n_looks)
         return _stalls(gaps, goal, n_left, n_looks // 2)
-    # From the first goal on it goes on to the second one, if there are two.
-    most = _MAX_ITERATIONS_ALONE if is_behind else _MAX_ITERATIONS
-    return _stalls(gaps, goal, most // _PACE - n_looks, _LOOK_BACK)
+    n_back = max(_LOOK_BACK, n_looks // _LOOK_BACK_SHARE)
+    return _stalls(gaps, goal, _MAX_ITERATIONS // _PACE - n_looks, n_back)
 
 
 def _stalls(gaps: list[float], goal: float, n_left: int, n_back: int) -> bool:
