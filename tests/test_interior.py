@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification
-from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from owasvm import LinearOWASVC
 from owasvm.certificate import judge
@@ -730,6 +730,22 @@ def test_tiny_kernel_values_are_not_factorised():
     """What may be left of them is 0, so that no ratio to it tells how far it is."""
     tiny = 1e-312 * _gram(np.random.default_rng(2).normal(size=(30, 5)), 1.0)
     assert factorise(tiny, 10) is None
+
+
+def test_matrices_that_are_indefinite_by_rounding_have_no_factor():
+    """Less than nothing may be left of the trace, and more than rounding of an entry.
+
+    Squares of scores 1e4 times as large as their differences raised an error in a fit.
+    """
+    rng = np.random.default_rng(0)
+    gram = np.outer(*2 * [rng.normal(size=40)])
+    gram[np.arange(40), np.arange(40)] += np.where(np.arange(40) % 2 == 0, 1e-3, -3e-3)
+    assert factorise(gram, 30) is None
+    X = rng.normal(size=(300, 3)) + 100.0
+    y = np.where(X[:, 0] + rng.normal(size=300) > 100.0, 1.0, -1.0)
+    costs = assign_costs(y, "basic", 0.7, 0.03, None, ranks="all", groups=None)
+    problem = OWAProblem(y, costs, gram=polynomial_kernel(X, degree=2))
+    assert np.isfinite(newton.solve(problem, Settings()).objective)
 
 
 @pytest.mark.parametrize("max_rank", [0, 1, 2, 3])

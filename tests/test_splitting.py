@@ -143,6 +143,26 @@ def test_a_turn_within_a_fit_ends_at_the_optimum(options, monkeypatch):
 
 
 @pytest.mark.usefixtures("at_once")
+def test_newton_steps_do_not_go_on_from_far_out(monkeypatch):
+    """The gap of a point out of balance hides what its intercept costs: 1,000 steps from there."""
+    problem = _problem(60)
+    describe = turns.SplittingTurn._describe
+
+    def describe_far_out(self, method, n_iter):
+        found = describe(self, method, n_iter)
+        found.intercept += 1e9
+        found.slack = found.slack - 1e9 * problem.y
+        found.objective += 1e9
+        found.gap *= 1e-6
+        return found
+
+    monkeypatch.setattr(turns.SplittingTurn, "_describe", describe_far_out)
+    found = solve(problem, "newton")
+    assert found.status is Status.OPTIMAL
+    assert found.n_iter <= 60
+
+
+@pytest.mark.usefixtures("at_once")
 def test_a_turn_that_leads_nowhere_costs_nothing_but_time(monkeypatch):
     problem = _problem(200, alpha=0.2)
     seen = _count_turns(monkeypatch)

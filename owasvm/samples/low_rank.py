@@ -56,6 +56,9 @@ def _is_out_of_reach(
 ) -> bool:
     """Whether the trace, which fell from `last` to `trace` in half of `look` columns, falls on to
     `goal` per sample within `n_left` more."""
+    if not 0.0 < trace < np.inf:
+        # Rounding leaves less than nothing on the whole, and more than the goal somewhere.
+        return True
     rate = math.log(last / trace) / (look - look // 2)
     return rate * n_left < math.log(trace / (goal * n_samples))
 

@@ -260,10 +260,14 @@ class _Course:
         for split in take_turn(last, self._clock, other):
             yield split
             found = found if split.is_final else split
-        self._effort.mark(found)
+        # Far out the intercept costs much, and the gap of a point that is out of balance hides it.
+        is_better = found.gap < last.gap and found.objective <= last.objective + last.gap
+        self._effort.mark(found if is_better else last)
         self._rescue.is_asked_for |= self._turn.leaves_it_to(other)
-        if found.gap < last.gap:
+        if is_better:
             yield from self._steps(found)
+        else:
+            self._turn.close()
 
     def _may_split(self, last: Iterate) -> bool:
         """Whether splitting has its turn, or is to have it before interior points have theirs."""

@@ -186,6 +186,11 @@ class SplittingTurn:
         run.slice *= 2.0
         yield from self._watch(clock, other)
 
+    def close(self) -> None:
+        """It led nowhere, and is not to be resumed."""
+        if self._run is not None:
+            self._run.is_closed = True
+
     def leaves_it_to(self, other: float | None) -> bool:
         """Whether it was given up, and Newton steps would take longer than another method."""
         run = self._run
