@@ -8,14 +8,14 @@ import numpy as np
 
 from owasvm.solvers.newton.core import ConvexTask, Iterate
 
-__all__ = ["Effort", "reading"]
+__all__ = ["PER_STEP", "Effort", "reading"]
 
 # Multiplications of a factorisation that take as long as reading a number in two products, from
 # memory and, the smaller the matrix, the more from the processor's own.
 _READING = 13.0
 _FROM_MEMORY = 3000
-# As what a step costs however few samples there are.
-_PER_STEP = 1.5e6
+#: As what a step costs however few samples there are.
+PER_STEP = 1.5e6
 
 
 def reading(n_samples: int) -> float:
@@ -83,14 +83,14 @@ class Effort:
             work = reading(n_samples) + (self._counted - counted) / n_steps
         else:
             work = reading(n_samples) + float(size) ** 3 / 3.0
-        self.spent += (_PER_STEP + work) * n_steps
+        self.spent += (PER_STEP + work) * n_steps
         self._scale = max(1.0, abs(iterate.objective))
         before, gap = self._best_gaps[-1], min(self._best_gaps[-1], iterate.gap)
         # Gaps of steps that nobody has looked at are taken to lie between.
         fall = gap / before if 0.0 < gap and before < np.inf else 1.0
         for k in range(n_steps):
             self._best_gaps.append(gap / fall ** ((n_steps - 1 - k) / n_steps))
-            self._totals.append(self._totals[-1] + _PER_STEP + work)
+            self._totals.append(self._totals[-1] + PER_STEP + work)
 
     @property
     def best_gap(self) -> float:

@@ -17,7 +17,7 @@ from owasvm.samples.low_rank import FewColumns
 from owasvm.solvers import interior
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton.core import ConvexTask, Iterate
-from owasvm.solvers.newton.effort import Effort
+from owasvm.solvers.newton.effort import PER_STEP, Effort
 from owasvm.solvers.newton.tuning import Tuning
 
 FloatArray = NDArray[np.float64]
@@ -43,6 +43,8 @@ _PER_KERNEL_ENTRY = 60.0
 # With many levels it takes longer than that beside a splitting method, which reads what stays near
 # the processor: 24 fits took 2.4 times as long as expected in the median, 1.5 decides best.
 _AS_SPLITTING_COUNTS = 1.5
+# Newton steps to expect where there is no other way.
+_STEPS_INSTEAD = 500.0
 # Columns that few columns stand for are found in so many multiplications each, per column and
 # sample squared.
 _PER_COLUMN = 1.5
@@ -297,7 +299,12 @@ class Rescue:
         return few and self._work < _MUCH_MORE * other
 
     def expect_work(self, iterate: Iterate) -> float | None:
-        """Work of this way; None where it is not at hand, or its weights are not for it."""
+        """Work of this way; None where it is not at hand, or its weights are not for it.
+
+        Where there is no other way for a loss, that of the Newton steps that might follow.
+        """
+        if self._problem.loss != "hinge":
+            return _STEPS_INSTEAD * (PER_STEP + float(self._problem.n_samples) ** 3 / 3.0)
         if not (self._is_at_hand and self._is_hard):
             return None
         self._look_ahead(iterate)
