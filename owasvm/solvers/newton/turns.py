@@ -244,6 +244,9 @@ class SplittingTurn:
             is_there = run.gaps[-1] <= share * run.scale
             stalls = not is_there and run.is_given_up(share, worth, self._far)
             if stalls and self._changes_penalty(run, clock):
+                # Two inverses may be too much for the memory.
+                run.end()
+                self._method = None
                 run.begin_again(self._invert(self._penalty * run.factor), found)
             elif is_there or stalls or clock.expired:
                 run.was_given_up = stalls
@@ -349,6 +352,10 @@ class _Run:
         self.steps = method.iterate(near.slack, near.dual)
         self.gaps: list[float] = []
         self.lags = Lags()
+
+    def end(self) -> None:
+        """Let go of the inverse."""
+        del self.method, self.steps
 
     def note(self, found: Iterate, tol: float) -> None:
         """Take note of an iterate."""
