@@ -335,6 +335,9 @@ def test_a_turn_is_resumed_where_it_was(monkeypatch):
     turn = turns.SplittingTurn(task, effort, 1e-9)
     first = list(turn.iterates(_start(task), clock))[-1]
     assert turn.may_resume
+    # Half of what it would take itself.
+    assert not turn.is_to_resume(None)
+    monkeypatch.setattr(turns, "_SLICE_OF_REST", 0.0)
     assert turn.is_to_resume(None)
     # Not where another method would be there before.
     assert not turn.is_to_resume(0.0)
