@@ -132,7 +132,7 @@ def test_it_waits_until_it_is_near_and_has_fallen():
     iterate.gap = 10.0 * scale
     # The bound is too far away: one product, and no system.
     assert attempts.attempt(iterate, point) is None
-    assert attempts._below == pytest.approx(repair._LONGEST_WAIT * 1e-5)
+    assert attempts._below == pytest.approx(0.3e-5)
 
 
 def test_it_leaves_w_alone_where_nothing_is_nearly_best():

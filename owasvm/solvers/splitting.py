@@ -119,7 +119,7 @@ class Splitting:
         self._y = y
         self._loss = loss
         self._margin = margin
-        self._penalty = penalty
+        self.penalty = penalty
         mass = loss.mass
         self._mass: FloatArray | float = 1.0 if mass is None else mass
         self._ridge = np.broadcast_to(1.0 / (penalty * self._mass), y.shape)
@@ -139,7 +139,7 @@ class Splitting:
         v = slack + dual * self._ridge
         memory = Memory(self._mass, v.size)
         while True:
-            self._loss.prox(v, self._penalty, self.point)
+            self._loss.prox(v, self.penalty, self.point)
             prox = self.point.prox
             wanted = self._y * (self._margin - (2.0 * prox - v))
             solved = self._inverse(wanted)

@@ -171,6 +171,37 @@ class Iterate:
     is_final: bool = False
 
 
+def bound_of(task: ConvexTask, dual: FloatArray) -> tuple[Vector, float]:
+    """w of a balanced point of the dual set, and the bound, but for rounding.
+
+    For losses that are piecewise linear, without a linear term.
+    """
+    w = task.operator.vector(task.target(dual))
+    return w, float(np.sum(task.margin * dual)) - 0.5 * task.operator.inner(w, w)
+
+
+def describe_final(
+    task: ConvexTask, w: Vector, intercept: float, dual: FloatArray, bound: float, near: Iterate
+) -> Iterate:
+    """An iterate of given w and what a dual point proves, to be judged before others follow.
+
+    `near` knows the steps and the penalty.
+    """
+    slack = task.margin - task.y * (w.scores + intercept)
+    objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
+    return Iterate(
+        w=w,
+        intercept=intercept,
+        dual=dual,
+        penalty=near.penalty,
+        slack=slack,
+        objective=objective,
+        gap=objective - bound,
+        n_iter=near.n_iter,
+        is_final=True,
+    )
+
+
 @dataclass
 class _Direction:
     """A step (h, db) of w and of the intercept, and the slope at its beginning."""

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from owasvm.losses import ProxPoint
 from owasvm.samples import ActiveSet, Memory, Vector
 from owasvm.solvers.newton.active import split_samples
-from owasvm.solvers.newton.core import ConvexTask, Iterate
-from owasvm.solvers.newton.stopping import project_balanced
+from owasvm.solvers.newton.core import ConvexTask, Iterate, bound_of, describe_final
+from owasvm.solvers.newton.stopping import ask_below, project_balanced
 
 FloatArray = NDArray[np.float64]
 
@@ -34,11 +34,8 @@ __all__ = ["Repair", "bound_near"]
 # Of the step, in units of the curvature. With a tenth of it steps are too short, with ten times as
 # much they leave the dual set.
 _PENALTY = 1e3
-# It is tried from an estimated gap of so many times the tolerance on, and again when the estimate
-# has fallen by what was lacking, within these shares.
+# It is tried from an estimated gap of so many times the tolerance on.
 _FAR = 30.0
-_SHORTEST_WAIT = 0.7
-_LONGEST_WAIT = 0.3
 # The intercept of a certificate is exact, which may be what is lacking to this.
 _WORTH_IT = 2.0
 # Where w = 0 is proven to be this near to the optimum there is nothing to repair.
@@ -46,13 +43,9 @@ _NEARLY_NOTHING = 0.8
 
 
 def bound_near(task: ConvexTask, guess: FloatArray) -> tuple[FloatArray, Vector, float]:
-    """The balanced point of the dual set next to a guess, its w, and the bound, but for rounding.
-
-    For losses that are piecewise linear, without a linear term.
-    """
+    """The balanced point of the dual set next to a guess, its w, and its bound."""
     dual = project_balanced(task, guess)
-    w = task.operator.vector(task.target(dual))
-    return dual, w, float(np.sum(task.margin * dual)) - 0.5 * task.operator.inner(w, w)
+    return dual, *bound_of(task, dual)
 
 
 class Repair:
@@ -99,9 +92,7 @@ class Repair:
             found = self._step(iterate, dual, w, point)
             gap = found.gap / scale
             found = found if gap <= _WORTH_IT * self._tol else None
-        # Rounding may leave less than nothing.
-        lacking = self._tol / max(gap, self._tol)
-        self._below = estimate * min(max(lacking, _LONGEST_WAIT), _SHORTEST_WAIT)
+        self._below = ask_below(estimate, gap, self._tol)
         return found
 
     def _step(self, iterate: Iterate, dual: FloatArray, w: Vector, point: ProxPoint) -> Iterate:
@@ -125,15 +116,4 @@ class Repair:
         active.imbalance = float(asked.sum())
         step, shift = task.operator.newton_step(task.operator.vector(asked), active)
         _, moved, bound = bound_near(task, dual + task.y * step.coef)
-        intercept = iterate.intercept + shift
-        slack = task.margin - task.y * (moved.scores + intercept)
-        objective = 0.5 * task.operator.inner(moved, moved) + task.loss.value(slack)
-        return replace(
-            iterate,
-            w=moved,
-            intercept=intercept,
-            slack=slack,
-            objective=objective,
-            gap=objective - bound,
-            is_final=True,
-        )
+        return describe_final(task, moved, iterate.intercept + shift, iterate.dual, bound, iterate)

@@ -16,8 +16,8 @@ from owasvm.problem import OWAProblem
 from owasvm.samples.low_rank import FewColumns
 from owasvm.solvers import interior
 from owasvm.solvers.clock import Clock
-from owasvm.solvers.newton.core import ConvexTask, Iterate
-from owasvm.solvers.newton.effort import PER_STEP, Effort
+from owasvm.solvers.newton.core import ConvexTask, Iterate, bound_of, describe_final
+from owasvm.solvers.newton.effort import Effort
 from owasvm.solvers.newton.tuning import Tuning
 
 FloatArray = NDArray[np.float64]
@@ -43,8 +43,6 @@ _PER_KERNEL_ENTRY = 60.0
 # With many levels it takes longer than that beside a splitting method, which reads what stays near
 # the processor: 24 fits took 2.4 times as long as expected in the median, 1.5 decides best.
 _AS_SPLITTING_COUNTS = 1.5
-# Newton steps to expect where there is no other way.
-_STEPS_INSTEAD = 500.0
 # Columns that few columns stand for are found in so many multiplications each, per column and
 # sample squared.
 _PER_COLUMN = 1.5
@@ -299,12 +297,7 @@ class Rescue:
         return few and self._work < _MUCH_MORE * other
 
     def expect_work(self, iterate: Iterate) -> float | None:
-        """Work of this way; None where it is not at hand, or its weights are not for it.
-
-        Where there is no other way for a loss, that of the Newton steps that might follow.
-        """
-        if self._problem.loss != "hinge":
-            return _STEPS_INSTEAD * (PER_STEP + float(self._problem.n_samples) ** 3 / 3.0)
+        """Work of this way; None where it is not at hand, or its weights are not for it."""
         if not (self._is_at_hand and self._is_hard):
             return None
         self._look_ahead(iterate)
@@ -560,37 +553,21 @@ class Rescue:
         task = self._task
         coef, dual = np.zeros(task.y.size), np.zeros(task.y.size)
         coef[order], dual[order] = point.coef, np.maximum(point.dual, 0.0)
-        proving = task.operator.vector(task.target(dual))
-        bound = float(dual.sum()) - 0.5 * task.operator.inner(proving, proving)
-        found = self._describe_classifier(task.target(coef), dual, point.intercept, bound, near)
+        _, bound = bound_of(task, dual)
+
+        def describe(signed: FloatArray) -> Iterate:
+            w = task.operator.vector(signed)
+            return describe_final(task, w, point.intercept, dual, bound, near)
+
+        found = describe(task.target(coef))
         enough = _LEVEL_SHARE * self._tol * max(1.0, abs(found.objective))
         if columns is None or columns.pivots.size == 0 or found.gap <= enough:
             return found
         # Coefficients next to the dual point make a vector next to w. Where w is short and costs
         # are large that may cost more than all that is left to gain.
         signed = columns.mend(task.target(coef), point.w)
-        mended = self._describe_classifier(signed, dual, point.intercept, bound, near)
+        mended = describe(signed)
         return mended if mended.objective < found.objective else found
-
-    def _describe_classifier(
-        self, coef: FloatArray, dual: FloatArray, intercept: float, bound: float, near: Iterate
-    ) -> Iterate:
-        """An iterate of given coefficients and what a dual point proves."""
-        task = self._task
-        w = task.operator.vector(coef)
-        slack = task.margin - task.y * (w.scores + intercept)
-        objective = 0.5 * task.operator.inner(w, w) + task.loss.value(slack)
-        return Iterate(
-            w=w,
-            intercept=intercept,
-            dual=dual,
-            penalty=near.penalty,
-            slack=slack,
-            objective=objective,
-            gap=objective - bound,
-            n_iter=near.n_iter,
-            is_final=True,
-        )
 
 
 class _Round(NamedTuple):

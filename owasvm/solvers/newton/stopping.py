@@ -106,6 +106,14 @@ def project_balanced(task: ConvexTask, guess: FloatArray) -> FloatArray:
     return point.dual
 
 
+def ask_below(estimate: float, gap: float, tol: float, least: float = _CHEAP_WAIT) -> float:
+    """The estimate to wait for where a gap was not proven: it is to fall by what was lacking.
+
+    To a share of at least `least` and at most a fixed one.
+    """
+    return estimate * min(max(tol / max(gap, tol), least), _SHORTEST_WAIT)
+
+
 def _polished_gap(found: Certificate) -> float:
     """Relative gap below which there is nothing to gain."""
     charged = found.rounding / max(1.0, abs(found.objective))
@@ -241,7 +249,7 @@ class StoppingRule:
         """Ask again when the estimate has fallen by what was lacking, or to the share `least`."""
         # A point that was judged whatever its estimate says nothing about when to ask again, nor
         # does a warm start, whose coefficients belong to other costs.
-        below = estimate * min(max(self._tol / gap, least), _SHORTEST_WAIT)
+        below = ask_below(estimate, gap, self._tol, least)
         if iterate.n_iter > 0:
             self._judge_below = min(below, self._judge_below)
         self._judge_at = iterate.n_iter + _MAX_WAIT

@@ -11,7 +11,7 @@ import numpy as np
 from owasvm.samples import Vector
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton.core import ConvexTask, Iterate
-from owasvm.solvers.newton.effort import Effort, reading
+from owasvm.solvers.newton.effort import PER_STEP, Effort, reading
 from owasvm.solvers.newton.penalty import Lags, choose_penalty
 from owasvm.solvers.newton.repair import Repair, bound_near
 from owasvm.solvers.splitting import Splitting
@@ -63,6 +63,8 @@ _SHARE_OF_OTHER = 0.7
 _FAR = 50.0
 # Interior points begin at once behind it where so many Newton steps would do more work.
 _NEWTON_STEPS = 40.0
+# Squared deviations are not for them, and so many Newton steps may follow.
+_STEPS_INSTEAD = 500.0
 # Iterations to expect, and what each costs beside a product, as multiplications of a factor.
 _EXPECTED = 100
 _PER_ITERATION = 2.5e6
@@ -120,7 +122,6 @@ class SplittingTurn:
         # A factor, its inverse, and products that read a triangle.
         self.expected = self._inversion + _EXPECTED * self._iteration
         self._is_over = False
-        self._penalty = 0.0
         self._method: Splitting | None = None
         self._run: _Run | None = None
         self.is_at_work = False
@@ -169,13 +170,13 @@ class SplittingTurn:
         return self._effort.since_mark >= run.slice * self._inversion
 
     def is_to_resume(self, other: float | None) -> bool:
-        """Whether it may be resumed, and would be there before Newton steps.
+        """Whether it would be there before Newton steps, where it may be resumed.
 
         And before the method that would take over, if there is one, whose work is `other`.
         """
-        if self._run is None or not self.may_resume:
+        if self._run is None:
             return False
-        rest = self._run.foresee(_GOAL_IN_SIGHT) * self._iteration
+        rest, other = self._run.foresee(_GOAL_IN_SIGHT) * self._iteration, self._complete(other)
         had_their_chance = self._effort.since_mark >= _SLICE_OF_REST * rest
         return had_their_chance and rest < min(
             self._effort.rest, math.inf if other is None else other
@@ -203,7 +204,13 @@ class SplittingTurn:
         run = self._run
         if run is None or not run.was_given_up or other is None:
             return False
-        return _NEWTON_STEPS * float(run.n_moving) ** 3 / 3.0 > other
+        return _NEWTON_STEPS * run.newton_step > other
+
+    def _complete(self, other: float | None) -> float | None:
+        """The work of what would take over: with squared deviations that of many Newton steps."""
+        if other is not None or not self._task.loss.is_curved:
+            return other
+        return _STEPS_INSTEAD * (PER_STEP + self._inversion / 3.0)
 
     def _has_room_for_inverse(self, clock: Clock) -> bool:
         return clock.has_room_for(self._inversion / _PER_SECOND)
@@ -214,7 +221,7 @@ class SplittingTurn:
             return choose_penalty(self._task, iterate, is_steep=self._is_steep)
 
     def _invert(self, penalty: float) -> Splitting:
-        task, self._penalty = self._task, penalty
+        task = self._task
         with np.errstate(all="ignore"):
             self._method = Splitting(task.operator, task.y, task.loss, task.margin, penalty)
         return self._method
@@ -229,6 +236,7 @@ class SplittingTurn:
     def _iterates(self, clock: Clock, other: float | None) -> Iterator[Iterate]:
         run = self._run
         assert run is not None
+        other = self._complete(other)
         worth = None if other is None else int(other / (_PACE * self._iteration))
         while not run.is_closed:
             with np.errstate(all="ignore"):
@@ -250,10 +258,11 @@ class SplittingTurn:
             is_there = run.gaps[-1] <= share * run.scale
             stalls = not is_there and run.is_given_up(share, worth, self._far)
             if stalls and self._changes_penalty(run, clock):
+                penalty = run.factor * run.method.penalty
                 # Two inverses may be too much for the memory.
                 run.end()
                 self._method = None
-                run.begin_again(self._invert(self._penalty * run.factor), found)
+                run.begin_again(self._invert(penalty), found)
             elif is_there or stalls or clock.expired:
                 run.was_given_up = stalls
                 run.is_closed = not is_there or share < _GOAL
@@ -263,10 +272,9 @@ class SplittingTurn:
 
     def _choose_goal(self, run: _Run) -> float:
         """The share of the tolerance to end at, by what a Newton step would cost."""
-        step = float(run.n_moving) ** 3 / 3.0
-        if step > _LARGE_STEP * self._iteration:
+        if run.newton_step > _LARGE_STEP * self._iteration:
             return _GOAL_ALONE
-        is_small = step < _SMALL_STEP * self._iteration
+        is_small = run.newton_step < _SMALL_STEP * self._iteration
         first = _GOAL_OF_SMALL_STEPS if is_small else _GOAL
         return max(first * _NEXT_GOAL**run.n_resumed, _GOAL_ALONE)
 
@@ -299,7 +307,7 @@ class SplittingTurn:
             w=w,
             intercept=method.intercept,
             dual=point.dual.copy(),
-            penalty=_PENALTY_BEHIND * self._penalty,
+            penalty=_PENALTY_BEHIND * method.penalty,
             slack=method.slack,
             objective=0.5 * task.operator.inner(w, w) + loss,
             gap=0.5 * squared + loss + task.loss.conjugate_at(point) - product,
@@ -329,8 +337,8 @@ class _Run:
         What objective and bound have gained since then.
     scale : float
         The gap to prove.
-    n_moving : int
-        Samples that a Newton system would have.
+    newton_step : float
+        Work of a Newton step there: the factor of a system of all samples that move.
     factor : float
         The last change of the penalty.
     slice : float
@@ -344,7 +352,7 @@ class _Run:
         self.start = start
         self.begin_again(method, start)
         self.scale = 1.0
-        self.n_moving = 0
+        self.newton_step = 0.0
         self.factor = 1.0
         self.n_changes = 0
         self.n_resumed = 0
@@ -367,7 +375,7 @@ class _Run:
         """Take note of an iterate."""
         self.gaps.append(found.gap)
         self.scale = tol * max(1.0, found.objective)
-        self.n_moving = int(np.count_nonzero(self.method.point.block >= 0))
+        self.newton_step = float(np.count_nonzero(self.method.point.block >= 0)) ** 3 / 3.0
 
     def is_given_up(self, share: float, worth: int | None, far: float) -> bool:
         """See :func:`gives_up`; a new penalty has some looks free."""
@@ -377,14 +385,10 @@ class _Run:
 
     def foresee(self, share: float) -> float:
         """Iterations left to a share of the goal, at the pace of half of the looks."""
-        gaps, n_back = self.gaps, max(len(self.gaps) // 2, 1)
-        goal = share * self.scale
-        if len(gaps) <= n_back:
+        n_back = max(len(self.gaps) // 2, 1)
+        if len(self.gaps) <= n_back:
             return math.inf
-        # Rounding may leave less than nothing.
-        best = max(min(gaps), goal)
-        rate = math.log(max(min(gaps[:-n_back]), goal) / best) / n_back
-        left = math.log(best / goal)
+        rate, left = _find_pace(self.gaps, share * self.scale, n_back)
         return 0.0 if left == 0.0 else math.inf if rate == 0.0 else _PACE * left / rate
 
 
@@ -421,7 +425,12 @@ def _stalls(gaps: list[float], goal: float, n_left: int, n_back: int) -> bool:
     """Whether gaps that go on to fall as in the last looks miss the goal in the looks left."""
     if len(gaps) <= _FIRST_LOOKS:
         return n_left <= 0
+    rate, left = _find_pace(gaps, goal, n_back)
+    return not rate * n_left > left
+
+
+def _find_pace(gaps: list[float], goal: float, n_back: int) -> tuple[float, float]:
+    """By how much the logarithm of the gap fell per look, in the last looks, and has to fall."""
     # Rounding may leave less than nothing.
     best = max(min(gaps), goal)
-    rate = math.log(max(min(gaps[:-n_back]), goal) / best) / n_back
-    return not rate * n_left > math.log(best / goal)
+    return math.log(max(min(gaps[:-n_back]), goal) / best) / n_back, math.log(best / goal)
