@@ -16,7 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from owasvm._jit import njit
-from owasvm.samples._row_loops import add_row, add_rows, dot_row, multiply_rows
+from owasvm.samples._row_loops import (
+    add_row,
+    add_rows,
+    dot_row,
+    multiply_rows,
+    sparse_scores,
+)
 from owasvm.samples.operators import ActiveSet
 
 FloatArray = NDArray[np.float64]
@@ -29,15 +35,22 @@ _LARGE_BLOCK = 4096
 
 
 def _take_rows(
-    data: Values, indices: Indices, indptr: Indices, active: ActiveSet
-) -> tuple[FloatArray, Indices, Indices]:
-    """``D X_A``: rows that lie side by side are read several times faster than scattered ones."""
+    data: Values, indices: Indices, indptr: Indices, active: ActiveSet, n_columns: int
+) -> tuple[tuple[FloatArray, Indices, Indices], FloatArray, FloatArray]:
+    """``D X_A``, ``B'e`` and the squared norms of the columns of ``D X_A``.
+
+    Rows that lie side by side are read several times faster than scattered ones.
+    """
     samples = active.samples
     starts = np.zeros(samples.size + 1, dtype=indptr.dtype)
     np.cumsum(indptr[samples + 1] - indptr[samples], out=starts[1:])
     values, columns = np.empty(starts[-1]), np.empty(starts[-1], dtype=indices.dtype)
-    _copy_rows(data, indices, indptr, samples, active.root, values, columns)
-    return values, columns, starts
+    coupling, squares = np.zeros(n_columns), np.zeros(n_columns)
+    ones = active.apply(active.ones.copy())
+    _copy_rows(
+        data, indices, indptr, samples, active.root, ones, values, columns, coupling, squares
+    )
+    return (values, columns, starts), coupling, squares
 
 
 @njit(cache=True)
@@ -47,15 +60,24 @@ def _copy_rows(
     indptr: Indices,
     samples: IntArray,
     root: FloatArray,
+    ones: FloatArray,
     values: FloatArray,
     columns: Indices,
+    coupling: FloatArray,
+    squares: FloatArray,
 ) -> None:
-    """Overwrites `values` and `columns`: rows one after the other, times `root`."""
+    """Overwrites `values` and `columns`: rows one after the other, times `root`.
+
+    Adds to the others, of which there is one per column: the rows times `ones`, and their squares.
+    """
     at = 0
     for a in range(samples.size):
         for k in range(indptr[samples[a]], indptr[samples[a] + 1]):
-            values[at] = root[a] * data[k]
+            column, value = np.uint64(indices[k]), root[a] * data[k]
+            values[at] = value
             columns[at] = indices[k]
+            coupling[column] += ones[a] * value
+            squares[column] += value * value
             at += 1
 
 
@@ -131,26 +153,6 @@ def _sum_large_blocks(
     return sums
 
 
-@njit(cache=True)
-def _add_squares(data: FloatArray, indices: Indices, out: FloatArray) -> None:
-    """Changes `out` in place: adds the squared norms of the columns."""
-    for k in range(data.size):
-        out[indices[k]] += data[k] * data[k]
-
-
-def _find_diagonal(
-    data: FloatArray, indices: Indices, coupling: FloatArray, squared_ones: float, ridge: float
-) -> FloatArray:
-    """That of ``B'P B + ridge I``, tied rows taken as if they were on their own."""
-    diagonal = np.zeros(coupling.size)
-    _add_squares(data, indices, diagonal)
-    if squared_ones > 0.0:
-        diagonal -= coupling * coupling / squared_ones
-    np.maximum(diagonal, 0.0, out=diagonal)
-    diagonal += ridge
-    return diagonal
-
-
 def solve_by_conjugate_gradients(
     all_rows: tuple[Values, Indices, Indices],
     active: ActiveSet,
@@ -159,22 +161,25 @@ def solve_by_conjugate_gradients(
     fixed_step: float,
     accuracy: float,
     budget: int,
-) -> tuple[FloatArray, float, FloatArray, bool]:
-    """h, db, ``B h + e db``, and whether h is as accurate as asked for.
+) -> tuple[FloatArray, float, FloatArray, FloatArray, bool]:
+    """h, its scores, db, ``B h + e db``, and whether h is as accurate as asked for.
 
     An intercept that is not `free` moves by `fixed_step`. The residual of the system is to fall to
     `accuracy` times its first value, within `budget` products.
     """
-    ones, ridge, n_active = active.ones, active.ridge, active.samples.size
-    rows = _take_rows(*all_rows, active)
+    ones, ridge = active.ones, active.ridge
+    rows, coupling, diagonal = _take_rows(*all_rows, active, residual.size)
     squared_ones = float(ones @ ones) if free else 0.0
-    image, coupling = active.apply(ones.copy()), np.zeros(residual.size)
-    add_rows(*rows, 0, n_active, image, coupling)
+    image = np.empty(ones.size)
     offsets, shrink, tie = active.offsets, active.shrink, active.tie
     sums = _sum_large_blocks(*rows, active, residual.size)
     demand = ridge * active.imbalance / squared_ones if squared_ones > 0.0 else fixed_step
     rest = ridge * residual - demand * coupling
-    diagonal = _find_diagonal(*rows[:2], coupling, squared_ones, ridge)
+    # That of ``B'P B + ridge I``, tied rows taken as if they were on their own.
+    if squared_ones > 0.0:
+        diagonal -= coupling * coupling / squared_ones
+    np.maximum(diagonal, 0.0, out=diagonal)
+    diagonal += ridge
     h = np.zeros(residual.size)
     direction = rest / diagonal
     height, squared = float(rest @ direction), float(rest @ rest)
@@ -198,9 +203,9 @@ def solve_by_conjugate_gradients(
         previous, height, squared = height, float(rest @ scaled), float(rest @ rest)
         direction *= height / previous
         direction += scaled
-    multiply_rows(*rows, 0, n_active, h, image)
-    active.apply(image)
+    scores = sparse_scores(*all_rows, h)
+    image = active.apply(scores[active.samples] * active.root)
     step = fixed_step
     if squared_ones > 0.0:
         step = (ridge * active.imbalance - float(ones @ image)) / squared_ones
-    return h, step, image + step * ones, squared <= goal
+    return h, scores, step, image + step * ones, squared <= goal

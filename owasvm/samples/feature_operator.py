@@ -92,8 +92,7 @@ class FeatureOperator(PlainOperator):
         n_active, n_features = active.samples.size, self._rows.shape[1]
         step = self._iterate(residual.weight, active)
         if step is not None:
-            weight, intercept, image = step
-            scores = self._rows.scores(weight)
+            weight, scores, intercept, image = step
             z = -image / active.ridge
         elif n_active <= n_features:
             z, weight, intercept = self._solve_dual(residual, active)
@@ -142,8 +141,11 @@ class FeatureOperator(PlainOperator):
 
     def _iterate(
         self, residual: FloatArray, active: ActiveSet
-    ) -> tuple[FloatArray, float, FloatArray] | None:
-        """h, db and ``B h + e db`` by conjugate gradients; None where to factorise is better."""
+    ) -> tuple[FloatArray, FloatArray, float, FloatArray] | None:
+        """h, its scores, db and ``B h + e db`` by conjugate gradients.
+
+        None where to factorise is better.
+        """
         rows = self._rows
         if isinstance(rows, DenseRows):
             return None
@@ -156,15 +158,15 @@ class FeatureOperator(PlainOperator):
             return None
         how = min(_LOOSEST_SYSTEM, _LOOSENING * active.accuracy), n_products or _MAX_PRODUCTS
         system = rows.arrays, active, residual
-        h, intercept, image, converged = solve_by_conjugate_gradients(
+        h, scores, intercept, image, converged = solve_by_conjugate_gradients(
             *system, active.free, 0.0, *how
         )
         if abs(intercept) > MAX_INTERCEPT_STEP:
             most = float(np.copysign(MAX_INTERCEPT_STEP, intercept))
-            h, intercept, image, converged = solve_by_conjugate_gradients(
+            h, scores, intercept, image, converged = solve_by_conjugate_gradients(
                 *system, False, most, *how
             )
         if fits and not converged:
             active.memory.factorises = True
             return None
-        return h, intercept, image
+        return h, scores, intercept, image

@@ -50,16 +50,21 @@ RESIDUAL, RESIDUAL_SCORES, DIRECTION, DIRECTION_SCORES = range(5, 9)
 # the last look asks for, and their scores.
 _TRIAL, _PARTIAL, _VALUES, _DENSITY, _WANTED, _WANTED_SCORES = range(9, 15)
 # Entries of `numbers`.
-N_NUMBERS = 15
+N_NUMBERS = 16
 INTERCEPT, PENALTY, OBJECTIVE, GAP, N_ITER, N_ACTIVE = range(6)
 STEPS, LAST_GAP, _LOSS, KNOWN_AT, _SQUARED, _MOVEMENT, IMBALANCE, INTERCEPT_STEP = range(6, 14)
-N_SOLVED = 14
+N_SOLVED, _PRODUCT = range(14, 16)
 # Where the loop stands, entries of `stage`: what is next, the blocks of ties at the point and at
 # the one before the multiplier moved, -1 where that is of no use.
 N_STAGES = 3
 STAGE, N_BLOCKS, N_KEPT = range(3)
 # A difference of products with the kernel that is smaller than this share of them is noise.
 _DIGITS = 1e-11
+# And one of coefficients that is smaller than this share of their mean.
+_SAME = 1e-12
+# The estimated gap is at least what the residual contributes. Where that is so many times the gap
+# that somebody waits for, the loss, for which slacks are sorted, is left out.
+_FAR = 2.0
 # What is next.
 BEGIN, LOOK, STEP, LARGE_SYSTEM, BEHIND_SYSTEM = range(5)
 
@@ -106,19 +111,23 @@ def _factorise(matrix: FloatArray) -> bool:
 
 
 @njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
-def _solve(factor: FloatArray, side: FloatArray) -> None:
-    """Changes `side` in place to the solution, given the upper Cholesky factor."""
-    size = side.size
+def _solve_both(factor: FloatArray, one: FloatArray, other: FloatArray) -> None:
+    """Changes both sides in place to their solutions, given the upper Cholesky factor."""
+    size = one.size
     for i in range(size):
-        value = side[i] / factor[i, i]
-        side[i] = value
+        scale = 1.0 / factor[i, i]
+        a, b = one[i] * scale, other[i] * scale
+        one[i], other[i] = a, b
         for k in range(i + 1, size):
-            side[k] -= factor[i, k] * value
+            one[k] -= factor[i, k] * a
+            other[k] -= factor[i, k] * b
     for i in range(size - 1, -1, -1):
-        total = side[i]
+        first, second = one[i], other[i]
         for k in range(i + 1, size):
-            total -= factor[i, k] * side[k]
-        side[i] = total / factor[i, i]
+            first -= factor[i, k] * one[k]
+            second -= factor[i, k] * other[k]
+        scale = 1.0 / factor[i, i]
+        one[i], other[i] = first * scale, second * scale
 
 
 @njit(cache=True, internal=True)
@@ -179,38 +188,36 @@ def _find_loss(slack: FloatArray, y: FloatArray, losses: RankTable) -> float:
 
 
 @njit(cache=True, internal=True)
-def _look(
+def _find_residual(
     gram: FloatArray,
     means: FloatArray,
     y: FloatArray,
-    losses: RankTable,
-    margin: FloatArray,
     rows: IntArray,
     vectors: FloatArray,
     numbers: FloatArray,
 ) -> None:
-    """Writes slacks, residual, objective and gap at the point."""
+    """Writes the residual, its squared norm and the imbalance at the point."""
     coef, scores, dual = vectors[COEF], vectors[SCORES], vectors[DUAL]
-    slack, multiplier = vectors[SLACK], vectors[MULTIPLIER]
     residual, residual_scores = vectors[RESIDUAL], vectors[RESIDUAL_SCORES]
     values, partial = vectors[_VALUES], vectors[_PARTIAL]
     wanted, wanted_scores = vectors[_WANTED], vectors[_WANTED_SCORES]
-    shift_point(
-        margin, scores, scores, y, numbers[INTERCEPT], 0.0, 0.0, multiplier, 0.0, slack, slack
-    )
+    same = 0.0
+    for i in range(y.size):
+        same += dual[i]
+    same *= _SAME / y.size
     imbalance = 0.0
     size = 0
     for i in range(y.size):
         value = y[i] * dual[i]
         imbalance += value
-        residual[i] = value - coef[i]
         partial[i] = 0.0
-        # Samples that keep their rank keep their coefficient: half of them, late in a fit most.
-        if value != wanted[i]:
+        # Samples that keep their rank keep their coefficient, or move as the step has foreseen.
+        if not abs(value - wanted[i]) <= same:
             rows[size] = i
             values[size] = value - wanted[i]
             wanted[i] = value
             size += 1
+        residual[i] = wanted[i] - coef[i]
     add_gram_rows_to(gram, means, rows[:size], values[:size], partial, wanted_scores)
     largest = 0.0
     total = 0.0
@@ -224,6 +231,7 @@ def _look(
         size = 0
         for i in range(y.size):
             partial[i] = 0.0
+            residual[i] = y[i] * dual[i] - coef[i]
             residual_scores[i] = 0.0
             if residual[i] != 0.0:
                 rows[size] = i
@@ -231,16 +239,44 @@ def _look(
                 size += 1
         add_gram_rows_to(gram, means, rows[:size], values[:size], partial, residual_scores)
         squared = max(_dot(residual, residual_scores), 0.0)
-    if numbers[KNOWN_AT] != numbers[N_ITER]:
-        # Else the multiplier has moved, and nothing but that.
-        numbers[_LOSS] = _find_loss(slack, y, losses)
-        numbers[OBJECTIVE] = 0.5 * _dot(coef, scores) + numbers[_LOSS]
-        numbers[KNOWN_AT] = numbers[N_ITER]
-    product, moved = add_up(dual, slack, multiplier, losses.mass)
-    numbers[GAP] = 0.5 * squared + numbers[_LOSS] - product
     numbers[_SQUARED] = squared
     numbers[IMBALANCE] = imbalance
+
+
+@njit(cache=True, internal=True)
+def _estimate_gap(
+    y: FloatArray, losses: RankTable, vectors: FloatArray, numbers: FloatArray
+) -> None:
+    """Writes objective and gap at the point."""
+    if numbers[KNOWN_AT] != numbers[N_ITER]:
+        # Else the multiplier has moved, and nothing but that.
+        numbers[_LOSS] = _find_loss(vectors[SLACK], y, losses)
+        numbers[OBJECTIVE] = 0.5 * _dot(vectors[COEF], vectors[SCORES]) + numbers[_LOSS]
+        numbers[KNOWN_AT] = numbers[N_ITER]
+    numbers[GAP] = 0.5 * numbers[_SQUARED] + numbers[_LOSS] - numbers[_PRODUCT]
+
+
+@njit(cache=True, internal=True)
+def _look(
+    gram: FloatArray,
+    means: FloatArray,
+    y: FloatArray,
+    losses: RankTable,
+    margin: FloatArray,
+    rows: IntArray,
+    vectors: FloatArray,
+    numbers: FloatArray,
+) -> None:
+    """Writes slacks, residual and what a gap is estimated by at the point."""
+    scores, slack, multiplier = vectors[SCORES], vectors[SLACK], vectors[MULTIPLIER]
+    shift_point(
+        margin, scores, scores, y, numbers[INTERCEPT], 0.0, 0.0, multiplier, 0.0, slack, slack
+    )
+    _find_residual(gram, means, y, rows, vectors, numbers)
+    product, moved = add_up(vectors[DUAL], slack, multiplier, losses.mass)
+    numbers[_PRODUCT] = product
     numbers[_MOVEMENT] = math.sqrt(moved / numbers[PENALTY])
+    numbers[GAP] = np.inf
 
 
 @njit(cache=True, internal=True)
@@ -287,8 +323,7 @@ def _find_direction(
     centre(z, tie, offsets, shrink)
     centre(ones, tie, offsets, shrink)
     rest = ones.copy()
-    _solve(matrix, z)
-    _solve(matrix, rest)
+    _solve_both(matrix, z, rest)
     pulled, curvature = _dot(z, ones), _dot(rest, ones)
     intercept = limit_intercept(imbalance - pulled, curvature)
     numbers[INTERCEPT_STEP] = intercept
@@ -334,6 +369,8 @@ def run_steps(
     inner_share, solved_share, slope_share, still_falling, fast_round, lowers = rules[:6]
     last_share, patience, late_growth = rules[6:]
     direction, direction_scores = vectors[DIRECTION], vectors[DIRECTION_SCORES]
+    residual, residual_scores = vectors[RESIDUAL], vectors[RESIDUAL_SCORES]
+    wanted, wanted_scores = vectors[_WANTED], vectors[_WANTED_SCORES]
     dual, trial = vectors[DUAL], vectors[_TRIAL]
     coef, scores, multiplier = vectors[COEF], vectors[SCORES], vectors[MULTIPLIER]
     density, mass = vectors[_DENSITY], losses.mass
@@ -351,9 +388,14 @@ def run_steps(
         if looks:
             _look(gram, means, y, losses, margin, rows, vectors, numbers)
             stage[STAGE] = LOOK
-            relative = numbers[GAP] / max(1.0, abs(numbers[OBJECTIVE]))
-            if not relative > look_below or numbers[N_ITER] >= last_step:
-                return
+            is_last = numbers[N_ITER] >= last_step
+            # Of the last objective that is known.
+            enough = look_below * max(1.0, abs(numbers[OBJECTIVE]))
+            if is_last or not 0.5 * numbers[_SQUARED] > _FAR * enough:
+                _estimate_gap(y, losses, vectors, numbers)
+                relative = numbers[GAP] / max(1.0, abs(numbers[OBJECTIVE]))
+                if is_last or not relative > look_below:
+                    return
         stuck = False
         ends = stage[STAGE] != BEHIND_SYSTEM and (
             ends_inner_loop(
@@ -362,7 +404,8 @@ def run_steps(
                 numbers[IMBALANCE],
                 numbers[_MOVEMENT],
                 numbers[PENALTY],
-                numbers[GAP],
+                # A residual that is that large is not all but solved for.
+                numbers[GAP] if numbers[GAP] < np.inf else 0.0,
                 choose_share(numbers[N_ITER], inner_share, last_share, patience),
                 solved_share,
             )
@@ -384,11 +427,12 @@ def run_steps(
                     numbers,
                 ):
                     stage[STAGE] = LARGE_SYSTEM
+                    _estimate_gap(y, losses, vectors, numbers)
                     return
             stage[N_KEPT] = -1
             stage[STAGE] = STEP
             intercept_step = numbers[INTERCEPT_STEP]
-            slope = -_dot(vectors[RESIDUAL], direction_scores)
+            slope = -_dot(residual, direction_scores)
             slope -= numbers[IMBALANCE] * intercept_step
             if slope < 0.0:
                 squared_norm = _dot(direction, direction_scores)
@@ -405,6 +449,9 @@ def run_steps(
                     there = slope + step * squared_norm - change
                     goes_on, state = next_step(state, there, goal, longer)
                 for i in range(y.size):
+                    # All but the residual is how the dual point moves while ranks stay.
+                    wanted[i] += step * (direction[i] - residual[i])
+                    wanted_scores[i] += step * (direction_scores[i] - residual_scores[i])
                     coef[i] += step * direction[i]
                     scores[i] += step * direction_scores[i]
                     dual[i] = trial[i]
@@ -416,6 +463,8 @@ def run_steps(
                 continue
             stuck = True
         n_steps = int(numbers[STEPS])
+        if numbers[GAP] == np.inf:
+            _estimate_gap(y, losses, vectors, numbers)
         if n_steps == 0:
             # A move of the multiplier alone counts too, or the limit might never be met.
             numbers[N_ITER] += 1.0

@@ -89,7 +89,7 @@ def shift_point(
         v[i] = value + inverse_penalty * multiplier[i]
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath={"reassoc", "contract"})
 def change_along(
     dual: FloatArray,
     first_dual: FloatArray,
@@ -104,15 +104,21 @@ def change_along(
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath={"reassoc", "contract"})
 def add_up(
     dual: FloatArray, slack: FloatArray, multiplier: FloatArray, mass: FloatArray
 ) -> tuple[float, float]:
     """``dual'slack`` and the squared distance of dual and multiplier over the masses, if any."""
     product = 0.0
     moved = 0.0
+    if mass.size == 0:
+        for i in range(dual.size):
+            product += dual[i] * slack[i]
+            change = dual[i] - multiplier[i]
+            moved += change * change
+        return product, moved
     for i in range(dual.size):
         product += dual[i] * slack[i]
         change = dual[i] - multiplier[i]
-        moved += change * change if mass.size == 0 else change * change / mass[i]
+        moved += change * change / mass[i]
     return product, moved

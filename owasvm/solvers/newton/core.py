@@ -262,8 +262,12 @@ def _follow_trend(
     if trend is None or growth == 1.0:
         return None
     change = (growth - 1.0) * known.details["mean_cost"] * trend
+    squared = task.operator.inner(w, w)
+    # By Cauchy's inequality it moves at least as far as it moves along w, which no product tells.
+    if float((task.y * change) @ w.scores) ** 2 > task.tuning.steady * squared**2:
+        return None
     moved = task.operator.vector(task.y * change)
-    steady = task.operator.inner(moved, moved) <= task.tuning.steady * task.operator.inner(w, w)
+    steady = task.operator.inner(moved, moved) <= task.tuning.steady * squared
     return np.maximum(known.dual + change, 0.0) if steady else None
 
 
