@@ -207,6 +207,37 @@ def test_sparse_steps_limit_the_intercept(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(step.weight, h, atol=1e-9)
 
 
+def test_sparse_residuals_read_rows_whose_coefficient_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feature_operator, "_MANY_ENTRIES", 0)
+    X, _ = draw_sparse(400, 30)
+    rng = np.random.default_rng(5)
+    operator = FeatureSamples(X).operator()
+    n_read: list[int] = []
+    combine = rows.SparseRows.combine
+
+    def note(self: rows.SparseRows, coef: FloatArray) -> FloatArray:
+        n_read.append(np.count_nonzero(coef))
+        return combine(self, coef)
+
+    find, target = operator.residuals(), rng.normal(size=400)
+    current = operator.vector(rng.normal(size=400))
+    monkeypatch.setattr(rows.SparseRows, "combine", note)
+    # All of them, some, those that rounding has moved, more than half, none.
+    for n_changed, n_expected in ((400, 400), (50, 50), (0, 0), (300, 400), (0, 0)):
+        changed = rng.permutation(400)[:n_changed]
+        target[changed] = rng.normal(size=n_changed)
+        target *= 1.0 + 1e-15
+        n_read.clear()
+        residual, squared = find(target.copy(), current)
+        assert n_read == [n_expected]
+        exact, exact_squared = operator.residual(target.copy(), current)
+        np.testing.assert_allclose(residual.coef, exact.coef, atol=1e-11)
+        np.testing.assert_allclose(residual.weight, exact.weight, atol=1e-10)
+        assert squared == pytest.approx(exact_squared)
+
+
 @pytest.mark.parametrize("weights", ["basic", "superquantile", "uniform"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_sparse_fits_reach_their_gap(
@@ -219,7 +250,8 @@ def test_sparse_fits_reach_their_gap(
             X.toarray(), y, sample_weight
         )
         # By conjugate gradients, and where they are given up after a few products.
-        for worth, speed in ((0, 1.0), (0, 0.015)):
+        for worth, speed, many in ((0, 1.0, 0), (0, 0.015, 10**6)):
+            monkeypatch.setattr(feature_operator, "_MANY_ENTRIES", many)
             monkeypatch.setattr(feature_operator, "_WORTH_PRODUCTS", worth)
             monkeypatch.setattr(feature_operator, "_DENSE_SPEED", speed)
             model = LinearOWASVC(weights=weights, alpha=0.6, loss=loss).fit(X, y, sample_weight)

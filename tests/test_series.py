@@ -92,6 +92,30 @@ def test_both_loops_take_the_same_steps(family, alpha, large, warm, copies, monk
             np.testing.assert_allclose(same, value, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("large", [100, 1])
+def test_what_nobody_looks_at_changes_no_step(large, monkeypatch):
+    """Losses are left out where no gap is near, and known where somebody looks."""
+    monkeypatch.setattr(series, "LARGE_SYSTEM", large)
+    monkeypatch.setattr(series, "_PACE", 1000)
+    X, y = _draw(120, noise=2.0)
+    problem = _problem(X, y, 8.0)
+    known = solve(_problem(X, y, 1.0), "newton")
+    seen = {}
+    for is_watched in (True, False):
+        task = _task(problem)
+        start = start_from(task, known)
+        found = Series.of(task)
+        looks = found.iterates(start, lambda: (1e-7, None), 1000, is_watched=is_watched)
+        for at in looks:
+            seen[is_watched, at.n_iter, at.penalty] = at.objective, at.gap
+            if at.gap <= 1e-7 * at.objective:
+                break
+    unwatched = {where: what for where, what in seen.items() if not where[0]}
+    assert len(unwatched) < len(seen) - len(unwatched)
+    for (_, *where), what in unwatched.items():
+        assert seen[True, *where] == pytest.approx(what, rel=1e-9)
+
+
 @given(
     n_samples=st.integers(2, 60),
     seed=st.integers(0, 1000),

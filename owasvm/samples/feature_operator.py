@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
@@ -17,7 +18,7 @@ from owasvm.samples.operators import (
     solve_dual,
     solve_primal,
 )
-from owasvm.samples.rows import DenseRows, Rows
+from owasvm.samples.rows import DenseRows, Rows, SparseRows
 
 FloatArray = NDArray[np.float64]
 
@@ -38,6 +39,10 @@ _MAX_PRODUCTS = 1000
 # the time. Only gaps near rounding ask for more.
 _LOOSEST_SYSTEM = 0.2
 _LOOSENING = 1e5
+# With so many entries rows take longer to read than coefficients to compare; those that have
+# changed by less than this share of their mean are what they were.
+_MANY_ENTRIES = 1_000_000
+_SAME = 1e-12
 
 
 class FeatureOperator(PlainOperator):
@@ -72,6 +77,13 @@ class FeatureOperator(PlainOperator):
         weight = self._rows.combine(target) - current.weight
         target -= current.coef
         return Vector(target, np.empty(0), weight), float(weight @ weight)
+
+    def residuals(self) -> Callable[[FloatArray, Vector], tuple[Vector, float]]:
+        # Dense rows of many samples leave no room for another copy of the coefficients.
+        rows = self._rows
+        if isinstance(rows, DenseRows) or rows.n_entries < _MANY_ENTRIES:
+            return self.residual
+        return _SparseResiduals(rows)
 
     def inner(self, one: Vector, other: Vector) -> float:
         return float(one.weight @ other.weight)
@@ -170,3 +182,34 @@ class FeatureOperator(PlainOperator):
             active.memory.factorises = True
             return None
         return h, scores, intercept, image
+
+
+class _SparseResiduals:
+    """Residuals one after the other: rows are read again where their coefficient has changed.
+
+    With costs that many ranks share, most samples keep theirs from step to step.
+
+    Parameters
+    ----------
+    rows : SparseRows
+        The samples.
+    """
+
+    def __init__(self, rows: SparseRows) -> None:
+        n_samples, n_features = rows.shape
+        self._rows = rows
+        self._coef, self._weight = np.zeros(n_samples), np.zeros(n_features)
+
+    def __call__(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
+        same = _SAME * np.abs(target).mean()
+        change = target - self._coef
+        change[np.abs(change) <= same] = 0.0
+        if 2 * np.count_nonzero(change) > np.count_nonzero(target):
+            self._coef[:] = target
+            self._weight = self._rows.combine(target)
+        else:
+            self._coef += change
+            self._weight += self._rows.combine(change)
+        np.subtract(self._coef, current.coef, out=target)
+        weight = self._weight - current.weight
+        return Vector(target, np.empty(0), weight), float(weight @ weight)

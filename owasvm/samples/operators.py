@@ -202,6 +202,9 @@ class Operator(Protocol):
         May overwrite `target`.
         """
 
+    def residuals(self) -> Callable[[FloatArray, Vector], tuple[Vector, float]]:
+        """:meth:`residual` for one solve, whose targets differ little from one to the next."""
+
     def inner(self, one: Vector, other: Vector) -> float:
         """``<one, other>``."""
 
@@ -251,6 +254,10 @@ class PlainOperator:
     is_iterative = False
     is_gram = False
     place: Place | None = None
+
+    def residuals(self) -> Callable[[FloatArray, Vector], tuple[Vector, float]]:
+        """Nothing to gain from the target before."""
+        return cast(Operator, self).residual
 
     def foresee(self, active: ActiveSet) -> None:
         """Nothing to prepare."""

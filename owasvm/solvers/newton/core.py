@@ -299,6 +299,7 @@ class Inner:
         self._last_partition: Partition | None = None
         self._loss = 0.0
         self._imbalance = 0.0
+        self._find_residual = task.operator.residuals()
         self.slack = np.empty(n_samples)
         self.multiplier = _NOTHING
         self.point = ProxPoint(n_samples)
@@ -361,7 +362,7 @@ class Inner:
         self._imbalance = task.imbalance(dual) if task.fixed_intercept is None else 0.0
         if operator.foresees and foresees:
             operator.foresee(self._make_active_set(iterate))
-        self._residual, squared = operator.residual(task.target(dual), iterate.w)
+        self._residual, squared = self._find_residual(task.target(dual), iterate.w)
         if self._known_at != iterate.n_iter:
             # Else the multiplier has moved, and nothing but that.
             self._loss = task.loss.value(self.slack)
