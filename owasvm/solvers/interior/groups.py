@@ -258,10 +258,10 @@ def choose_groups(
     for number, (ranked, part) in enumerate(parts_of(costs)):
         share = ranked.size / slack.size
         own_most = math.ceil(most * ranked.size / slack.size)
-        known = np.empty(0)
+        known = None
         if coarser is not None:
             _, first, last = coarser.parts[number]
-            known = coarser.reach[first:last]
+            known = coarser.jump[first:last], coarser.reach[first:last]
         jump, reach, height, loss = _choose_levels(
             part, slack[ranked], share * allowed, own_most, known
         )
@@ -283,32 +283,53 @@ def expect_levels(costs: Costs, slack: FloatArray, allowed: float) -> float:
 
 
 def _choose_levels(
-    costs: Costs, slack: FloatArray, allowed: float, most: int, known: FloatArray
+    costs: Costs,
+    slack: FloatArray,
+    allowed: float,
+    most: int,
+    known: tuple[FloatArray, FloatArray] | None,
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Jumps, reaches and heights of samples that are ranked together, and what they lose."""
     order = np.argsort(-slack, kind="stable")
     mass = np.ones(slack.size) if costs.sample_weight is None else costs.sample_weight[order]
-    price = costs.largest_first(order) / mass
+    paid = costs.largest_first(order)
+    reached, totals = np.cumsum(mass), np.cumsum(paid)
     sorted_slack = np.maximum(slack[order], 0.0)
-    position = _spread(price, sorted_slack)
-    # Groups end where known ones do, which may be enough.
-    reached = np.cumsum(mass)
-    ends = np.searchsorted(reached, _HARDLY_LESS * known) + 1
-    ends = np.union1d(np.minimum(ends, slack.size), [0, slack.size])
-    number = float(_FEWEST) if known.size == 0 else 1.0
+    position = _spread(paid / mass, sorted_slack)
+    number = float(_FEWEST) if known is None else 1.0
     while True:
-        edges = np.union1d(_split(position, int(number)), ends)
-        lost = _covariance(edges, mass, price, sorted_slack)
+        ends = _split(position, int(number))[1:] - 1
+        reach, total = reached[ends], totals[ends]
+        if known is not None:
+            # Which may be enough.
+            reach, total = _add_known(reach, total, *known)
+        charged = np.interp(reached, np.append(0.0, reach), np.append(0.0, total))
+        lost = float((paid - np.diff(charged, prepend=0.0)) @ sorted_slack)
         if lost <= allowed or number >= most:
             break
         number = min(max(_FACTOR * number, float(_FEWEST)), float(most))
-    totals = np.add.reduceat(mass, edges[:-1])
-    means = np.add.reduceat(mass * price, edges[:-1]) / totals
+    means = np.diff(total, prepend=0.0) / np.diff(reach, prepend=0.0)
     jump = means - np.append(means[1:], 0.0)
     kept = jump > 1e-14 * means[0]
-    reach = np.cumsum(totals)[kept]
     middle = reached - 0.5 * mass
-    return jump[kept], reach, np.interp(reach, middle, sorted_slack, right=0.0), lost
+    height = np.interp(reach[kept], middle, sorted_slack, right=0.0)
+    return jump[kept], reach[kept], height, lost
+
+
+def _add_known(
+    reach: FloatArray, total: FloatArray, known_jump: FloatArray, known_reach: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of groups and the costs up to there, with the ends of known groups among them.
+
+    Those of known groups may lie within the mass of one sample: another one may take its rank.
+    """
+    known_total = np.minimum.outer(known_reach, known_reach) @ known_jump
+    every = np.concatenate([reach, known_reach])
+    order = np.argsort(every, kind="stable")
+    every, totals = every[order], np.concatenate([total, known_total])[order]
+    # Sums of the same masses in another order are the same; of two the end is kept.
+    apart = np.append(every[:-1] < _HARDLY_LESS * every[1:], True)
+    return every[apart], totals[apart]
 
 
 def _spread(price: FloatArray, sorted_slack: FloatArray) -> FloatArray:
@@ -334,13 +355,3 @@ def _split(position: FloatArray, number: int) -> IntArray:
         return np.array([0, position.size])
     group = np.minimum((position / length * number).astype(np.int64), number - 1)
     return np.concatenate([[0], np.flatnonzero(np.diff(group)) + 1, [position.size]])
-
-
-def _covariance(
-    edges: IntArray, mass: FloatArray, price: FloatArray, sorted_slack: FloatArray
-) -> float:
-    starts = edges[:-1]
-    totals = np.add.reduceat(mass, starts)
-    paid = np.add.reduceat(mass * price, starts)
-    slacks = np.add.reduceat(mass * sorted_slack, starts)
-    return float(mass * price @ sorted_slack - np.sum(paid * slacks / totals))
