@@ -112,8 +112,8 @@ def test_what_nobody_looks_at_changes_no_step(large, monkeypatch):
                 break
     unwatched = {where: what for where, what in seen.items() if not where[0]}
     assert len(unwatched) < len(seen) - len(unwatched)
-    for (_, *where), what in unwatched.items():
-        assert seen[True, *where] == pytest.approx(what, rel=1e-9)
+    for (_, n_iter, penalty), what in unwatched.items():
+        assert seen[True, n_iter, penalty] == pytest.approx(what, rel=1e-9)
 
 
 @given(

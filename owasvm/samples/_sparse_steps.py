@@ -161,7 +161,7 @@ def solve_by_conjugate_gradients(
     fixed_step: float,
     accuracy: float,
     budget: int,
-) -> tuple[FloatArray, float, FloatArray, FloatArray, bool]:
+) -> tuple[FloatArray, FloatArray, float, FloatArray, bool]:
     """h, its scores, db, ``B h + e db``, and whether h is as accurate as asked for.
 
     An intercept that is not `free` moves by `fixed_step`. The residual of the system is to fall to
