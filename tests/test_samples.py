@@ -23,6 +23,7 @@ from owasvm.samples import (
     Memory,
     Samples,
     feature_operator,
+    kernel_operators,
     prepare,
     samples_of,
 )
@@ -297,6 +298,33 @@ def centred_gram(kind: Kind, centred: bool) -> FloatArray:
         return gram
     flat = np.eye(14) - 1.0 / 14
     return flat @ gram @ flat
+
+
+@every
+@pytest.mark.parametrize("centred", [False, True])
+def test_residuals_one_after_the_other(
+    kind: Kind, centred: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a few changed coefficients tell is what all of them do."""
+    monkeypatch.setattr(kernel_operators, "_FAR_ROWS", 0)
+    monkeypatch.setattr(feature_operator, "_MANY_ENTRIES", 0)
+    operator = kind.make().operator(centred=centred)
+    gram = centred_gram(kind, centred)
+    size = np.abs(kind.moved.doubles()).max()
+    find, rng = operator.residuals(), np.random.default_rng(4)
+    target, at = rng.normal(size=(2, 14))
+    # All of them, some, most, none; to a point that is all but there, and on.
+    for n_changed, near in ((14, 1.0), (3, 1.0), (9, 1.0), (0, 1.0), (2, 1e-7), (4, 1.0)):
+        changed = rng.permutation(14)[:n_changed]
+        target[changed] += rng.normal(size=n_changed)
+        current = operator.vector(target + near * (at - target))
+        residual, squared = find(target.copy(), current)
+        operator.complete(residual)
+        change = target - current.coef
+        np.testing.assert_allclose(residual.coef, change, rtol=1e-7, atol=1e-10 * near)
+        np.testing.assert_allclose(residual.scores, gram @ change, atol=1e-9 * near * size)
+        expected = pytest.approx(change @ gram @ change, rel=1e-6, abs=1e-12 * near * size)
+        assert squared == expected
 
 
 @every

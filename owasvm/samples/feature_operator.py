@@ -12,6 +12,7 @@ from owasvm.samples._newton_kernels import gram_block
 from owasvm.samples._sparse_steps import solve_by_conjugate_gradients
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
+    SAME,
     ActiveSet,
     PlainOperator,
     Vector,
@@ -39,10 +40,8 @@ _MAX_PRODUCTS = 1000
 # the time. Only gaps near rounding ask for more.
 _LOOSEST_SYSTEM = 0.2
 _LOOSENING = 1e5
-# With so many entries rows take longer to read than coefficients to compare; those that have
-# changed by less than this share of their mean are what they were.
+# With so many entries rows take longer to read than coefficients to compare.
 _MANY_ENTRIES = 1_000_000
-_SAME = 1e-12
 
 
 class FeatureOperator(PlainOperator):
@@ -201,7 +200,7 @@ class _SparseResiduals:
         self._coef, self._weight = np.zeros(n_samples), np.zeros(n_features)
 
     def __call__(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
-        same = _SAME * np.abs(target).mean()
+        same = SAME * np.abs(target).mean()
         change = target - self._coef
         change[np.abs(change) <= same] = 0.0
         if 2 * np.count_nonzero(change) > np.count_nonzero(target):

@@ -42,10 +42,22 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["MAX_INTERCEPT_STEP", "ActiveSet", "Memory", "Operator", "Vector"]
+__all__ = [
+    "DIGITS",
+    "MAX_INTERCEPT_STEP",
+    "SAME",
+    "ActiveSet",
+    "Memory",
+    "Operator",
+    "Vector",
+]
 
 #: The intercept moves by at most this much in a step, however little the active samples resist.
 MAX_INTERCEPT_STEP = 2.0
+#: Coefficients that have changed by less than this share of their mean are what they were.
+SAME = 1e-12
+#: A difference of products with a kernel that is smaller than this share of them is noise.
+DIGITS = 1e-11
 # A matrix that cannot be factorised is lifted by this share of its largest diagonal entry, then by
 # ten times as much, and so on: 20 times lead beyond the largest entry of any finite matrix.
 _FIRST_LIFT = 1e-14

@@ -20,7 +20,7 @@ from owasvm.losses.parts import (
     pool_and_clip_equal,
     sort_beside,
 )
-from owasvm.samples.operators import MAX_INTERCEPT_STEP, limit_intercept
+from owasvm.samples.operators import DIGITS, MAX_INTERCEPT_STEP, SAME, limit_intercept
 from owasvm.samples.parts import add_gram_rows_to, centre, write_gram_block
 from owasvm.solvers.newton._bracket import begin_search, next_step
 from owasvm.solvers.newton._loops import (
@@ -58,10 +58,6 @@ N_SOLVED, _PRODUCT = range(14, 16)
 # the one before the multiplier moved, -1 where that is of no use.
 N_STAGES = 3
 STAGE, N_BLOCKS, N_KEPT = range(3)
-# A difference of products with the kernel that is smaller than this share of them is noise.
-_DIGITS = 1e-11
-# And one of coefficients that is smaller than this share of their mean.
-_SAME = 1e-12
 # The estimated gap is at least what the residual contributes. Where that is so many times the gap
 # that somebody waits for, the loss, for which slacks are sorted, is left out.
 _FAR = 2.0
@@ -204,7 +200,7 @@ def _find_residual(
     same = 0.0
     for i in range(y.size):
         same += dual[i]
-    same *= _SAME / y.size
+    same *= SAME / y.size
     imbalance = 0.0
     size = 0
     for i in range(y.size):
@@ -226,7 +222,7 @@ def _find_residual(
         largest = max(largest, abs(wanted_scores[i]))
         total += abs(residual[i])
     squared = max(_dot(residual, residual_scores), 0.0)
-    if not squared > _DIGITS * largest * total:
+    if not squared > DIGITS * largest * total:
         # Most digits of the difference are lost.
         size = 0
         for i in range(y.size):

@@ -29,9 +29,9 @@ FloatArray = NDArray[np.float64]
 
 __all__ = ["LARGE_SYSTEM", "Series"]
 
-# With more samples there is little to gain: at 320, 620 and 900 of them a search takes 0.77, 0.89
-# and 0.9 of the time, single fits of 1,000 and 1,100 samples take 0.9.
-_MOST_SAMPLES = 1500
+# At 320, 620 and 900 samples a search takes 0.77, 0.89 and 0.9 of the time, single fits of 1,000
+# and 1,100 samples take 0.9, of 2,500 samples 0.9, and half of it where rows are most of a step.
+_MOST_SAMPLES = 5000
 #: Newton systems from this size on are left to the operator, which has other ways to solve them
 #: (nine paths of 600 to 900 samples with 60, 100, 150, 200, 400: 109, 104, 97, 101, 95 ms; a
 #: search of 320 samples: 2.16, 2.15, 2.13, 2.12 s, and 2.25 s with 300).
