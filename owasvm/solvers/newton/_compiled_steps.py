@@ -50,10 +50,10 @@ RESIDUAL, RESIDUAL_SCORES, DIRECTION, DIRECTION_SCORES = range(5, 9)
 # the last look asks for, and their scores.
 _TRIAL, _PARTIAL, _VALUES, _DENSITY, _WANTED, _WANTED_SCORES = range(9, 15)
 # Entries of `numbers`.
-N_NUMBERS = 16
+N_NUMBERS = 17
 INTERCEPT, PENALTY, OBJECTIVE, GAP, N_ITER, N_ACTIVE = range(6)
 STEPS, LAST_GAP, _LOSS, KNOWN_AT, _SQUARED, _MOVEMENT, IMBALANCE, INTERCEPT_STEP = range(6, 14)
-N_SOLVED, _PRODUCT = range(14, 16)
+N_SOLVED, _PRODUCT, N_READ = range(14, 17)
 # Where the loop stands, entries of `stage`: what is next, the blocks of ties at the point and at
 # the one before the multiplier moved, -1 where that is of no use.
 N_STAGES = 3
@@ -215,6 +215,7 @@ def _find_residual(
             size += 1
         residual[i] = wanted[i] - coef[i]
     add_gram_rows_to(gram, means, rows[:size], values[:size], partial, wanted_scores)
+    numbers[N_READ] += size
     largest = 0.0
     total = 0.0
     for i in range(y.size):
@@ -234,6 +235,7 @@ def _find_residual(
                 values[size] = residual[i]
                 size += 1
         add_gram_rows_to(gram, means, rows[:size], values[:size], partial, residual_scores)
+        numbers[N_READ] += size
         squared = max(_dot(residual, residual_scores), 0.0)
     numbers[_SQUARED] = squared
     numbers[IMBALANCE] = imbalance
@@ -330,6 +332,7 @@ def _find_direction(
         z[i] *= root[i]
         direction[active[i]] += z[i]
     add_gram_rows_to(gram, means, active, z, partial, scores)
+    numbers[N_READ] += size
     return True
 
 

@@ -155,7 +155,8 @@ class Iterate:
     ``P(w, b) - L(alpha; b)``: the Fenchel gap of the loss plus half the squared distance of w to
     ``w_alpha``; it bounds the error up to what ``y'alpha != 0`` hides. ``n_active`` samples were
     in the last Newton system, or are in one that is left to others, ``n_solved`` in that of the
-    last step. ``is_final`` marks a point that no step will improve on.
+    last step. ``n_read`` rows of a kernel matrix were read since the start, where they are
+    counted. ``is_final`` marks a point that no step will improve on.
     """
 
     w: Vector
@@ -168,6 +169,7 @@ class Iterate:
     n_iter: int = 0
     n_active: int = 0
     n_solved: int = 0
+    n_read: float = 0.0
     is_final: bool = False
 
 

@@ -46,7 +46,7 @@ class Effort:
         # After each step: the smallest estimate of the gap, and the work of all of them.
         self._best_gaps = [np.inf]
         self._totals = [0.0]
-        self._counted = 0.0
+        self._counted = self._read = 0.0
         self._scale = 1.0
         self.spent = 0.0
         # Steps, and the work of them, when another method had had its turn.
@@ -77,12 +77,13 @@ class Effort:
             return
         size, n_samples, width = iterate.n_solved, operator.n_samples, operator.n_columns
         counted, self._counted = self._counted, self._task.memory.work
+        read = self._find_share(iterate, n_steps) * reading(n_samples)
         if width is not None:
             work = size * width * min(size, width) + _READING * n_samples * width
         elif self._counted > counted:
-            work = reading(n_samples) + (self._counted - counted) / n_steps
+            work = read + (self._counted - counted) / n_steps
         else:
-            work = reading(n_samples) + float(size) ** 3 / 3.0
+            work = read + float(size) ** 3 / 3.0
         self.spent += (PER_STEP + work) * n_steps
         self._scale = max(1.0, abs(iterate.objective))
         before, gap = self._best_gaps[-1], min(self._best_gaps[-1], iterate.gap)
@@ -91,6 +92,18 @@ class Effort:
         for k in range(n_steps):
             self._best_gaps.append(gap / fall ** ((n_steps - 1 - k) / n_steps))
             self._totals.append(self._totals[-1] + PER_STEP + work)
+
+    def _find_share(self, iterate: Iterate, n_steps: int) -> float:
+        """What steps have read of a kernel, as a share of two products with it.
+
+        Each of these reads a triangle. All of it where rows are not counted.
+        """
+        # Those who begin anew count from 0.
+        before = self._read if iterate.n_read >= self._read else 0.0
+        self._read = iterate.n_read
+        if iterate.n_read == before:
+            return 1.0
+        return min((iterate.n_read - before) / (n_steps * iterate.w.coef.size), 1.0)
 
     @property
     def best_gap(self) -> float:

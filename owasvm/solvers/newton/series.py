@@ -144,6 +144,7 @@ class Series:
             iterate.n_iter = int(numbers[compiled.N_ITER])
             iterate.n_active = int(numbers[compiled.N_ACTIVE])
             iterate.n_solved = int(numbers[compiled.N_SOLVED])
+            iterate.n_read = float(numbers[compiled.N_READ])
             if stage[compiled.STAGE] == compiled.LOOK:
                 yield iterate
                 last_step = min(iterate.n_iter + pace, max_iter)
@@ -201,6 +202,8 @@ class Series:
         n_blocks = int(stage[compiled.N_KEPT if is_kept else compiled.N_BLOCKS])
         active = list_active(self._blocks[int(is_kept)], n_blocks, task.y, self._losses.mass)
         imbalance = float(self._numbers[compiled.IMBALANCE])
+        # Of a product one triangle is read.
+        self._numbers[compiled.N_READ] += min(active[0].size, 0.5 * self._operator.n_samples)
         step, intercept = self._operator.newton_step(
             Vector(vectors[compiled.RESIDUAL], vectors[compiled.RESIDUAL_SCORES]),
             make_active_set(task, iterate, Partition(*active, self._shrink), imbalance),
