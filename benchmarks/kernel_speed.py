@@ -7,6 +7,7 @@ their gap; everything is compiled before the first measurement, as ``owasvm warm
 
     OWASVM_DATA=... python benchmarks/kernel_speed.py [dataset ...]   # the six of the paper
     python benchmarks/kernel_speed.py --wide [dataset ...]   # data that nothing was tuned on
+    python benchmarks/kernel_speed.py --samples 2500         # five of them with so many samples
 """
 
 from common import (
@@ -59,11 +60,12 @@ def list_paper(names: list[str]) -> Iterator[Case]:
                 yield Case(name, kernel_name(sigma), K, y, "basic", 0.6, C)
 
 
-def list_wide(names: list[str]) -> Iterator[Case]:
-    """Data that nothing was tuned on."""
-    data = wide_set.load_all()
+def list_wide(names: list[str], n_samples: int | None = None) -> Iterator[Case]:
+    """Data that nothing was tuned on, with another number of samples if one is given."""
+    data = wide_set.load_all() if n_samples is None else wide_set.load_large(n_samples)
+    chosen = {name: data[name] for name in names or data}
     known, K = None, np.empty((0, 0))
-    for fit in wide_set.list_fits({name: data[name] for name in names or data}):
+    for fit in wide_set.list_fits(chosen, large=n_samples is not None):
         X, y = data[fit.data]
         if known != (fit.data, fit.gamma):
             known, K = (fit.data, fit.gamma), rbf_kernel(X, gamma=fit.gamma)
@@ -74,6 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="datasets, all by default")
     parser.add_argument("--wide", action="store_true", help="data that nothing was tuned on")
+    parser.add_argument("--samples", type=int, help="of that data with so many samples")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", ConstantClassifierWarning)
@@ -86,7 +89,9 @@ def main() -> None:
     groups: dict[str, list[float]] = {}
     missed = 0
     largest = 0.0
-    cases = list_wide(arguments.names) if arguments.wide else list_paper(arguments.names)
+    is_wide = arguments.wide or arguments.samples is not None
+    chosen = arguments.names
+    cases = list_wide(chosen, arguments.samples) if is_wide else list_paper(chosen)
     for case in cases:
         ours = OWASVC(
             case.C, kernel="precomputed", weights=case.weights, alpha=case.alpha, tol=1e-6

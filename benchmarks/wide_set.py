@@ -7,7 +7,7 @@ and few features), five weights, three kernel widths, four values of C: 600 fits
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,11 @@ WEIGHTS = (
 #: Multiples of 1 / n_features.
 WIDTHS = (0.1, 1.0, 10.0)
 CS = (0.1, 1.0, 100.0, 1000.0)
+
+
+#: Of the fits with more samples, which take longer.
+LARGE_WEIGHTS = WEIGHTS[:3]
+LARGE_CS = CS[:3]
 
 
 class Fit(NamedTuple):
@@ -73,6 +78,34 @@ def load_all() -> dict[str, tuple[FloatArray, FloatArray]]:
             features[:, 0] * features[:, 1] + 0.5 * rng.normal(size=1200) > 0.0,
         ),
     }
+    return _standardise(raw)
+
+
+def load_large(n_samples: int) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Five of them with other numbers of samples."""
+    rng = np.random.default_rng(5)
+    roll, along = make_swiss_roll(n_samples, noise=0.8, random_state=5)
+    features = rng.normal(size=(n_samples, 8))
+    raw = {
+        "circles": make_circles(n_samples, noise=0.15, factor=0.7, random_state=5),
+        "quantiles": make_gaussian_quantiles(
+            n_samples=n_samples, n_features=5, n_classes=2, random_state=5
+        ),
+        "imbalanced": make_classification(
+            n_samples, 12, weights=[0.93], flip_y=0.03, class_sep=0.6, random_state=5
+        ),
+        "swiss roll": (roll, np.sin(along) + 0.4 * rng.normal(size=n_samples) > 0.0),
+        "lognormal": (
+            np.exp(features),
+            features[:, 0] * features[:, 1] + 0.5 * rng.normal(size=n_samples) > 0.0,
+        ),
+    }
+    return _standardise(raw)
+
+
+def _standardise(
+    raw: dict[str, tuple[FloatArray, Any]],
+) -> dict[str, tuple[FloatArray, FloatArray]]:
     return {
         name: (
             StandardScaler().fit_transform(X),
@@ -82,10 +115,12 @@ def load_all() -> dict[str, tuple[FloatArray, FloatArray]]:
     }
 
 
-def list_fits(data: dict[str, tuple[FloatArray, FloatArray]]) -> Iterator[Fit]:
+def list_fits(
+    data: dict[str, tuple[FloatArray, FloatArray]], *, large: bool = False
+) -> Iterator[Fit]:
     """All fits, those on one kernel matrix one after the other."""
     for name, (X, _) in data.items():
         for width in WIDTHS:
-            for weights, alpha in WEIGHTS:
-                for C in CS:
+            for weights, alpha in LARGE_WEIGHTS if large else WEIGHTS:
+                for C in LARGE_CS if large else CS:
                     yield Fit(name, width / X.shape[1], weights, alpha, C)
