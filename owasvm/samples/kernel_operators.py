@@ -376,7 +376,9 @@ class _GramResiduals:
 
     def __call__(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
         operator = self._operator
-        (changed,) = (np.abs(target - self._coef) > SAME * np.abs(target).mean()).nonzero()
+        # What is no number has changed.
+        is_same = np.abs(target - self._coef) <= SAME * np.abs(target).mean()
+        (changed,) = (~is_same).nonzero()
         if 2 * changed.size > target.size:
             known = operator.vector(target)
             self._coef, self._scores = known.coef, known.scores
