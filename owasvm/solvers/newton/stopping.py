@@ -38,6 +38,9 @@ _BETTER = 0.9
 # nearest dual point does not prove it, coefficients are raised so many times what that is off by
 # on average, per unit of deviation.
 _NEARLY_NOTHING = 3.0
+# After so many steps this many times, and the classifier may have the bound of another point.
+_LATE = 400
+_NEARLY_NOTHING_LATE = 30.0
 _FILL_UP = 100.0
 # A shorter classifier has to prove this share of the tolerance, and is looked for so many times.
 _SHORTER = 0.9
@@ -236,6 +239,10 @@ class StoppingRule:
                 gap = min(gap, other)
         if gap > self._tol and not self._polish:
             gap, best = self._consider_shorter(iterate, gap, best)
+        proving = self._proving if iterate.n_iter >= _LATE else None
+        if gap > self._tol and proving is not None and self._is_nearly_nothing(iterate):
+            other, best = self._consider(proving, iterate, self._task.dual_of(iterate.w))
+            gap = min(gap, other)
         if gap <= self._tol:
             self._satisfied_at = iterate.n_iter
             self._plan_polish(best, iterate.n_iter)
@@ -272,11 +279,14 @@ class StoppingRule:
         """Whether w = 0 is nearly best, or steps on a kernel take longer than a certificate."""
         if self._polish or self._problem.loss != "hinge" or iterate.slack.size == 0:
             return False
-        near = _NEARLY_NOTHING * self._tol * max(1.0, abs(iterate.objective))
-        _, nothing = self._problem.constant_classifier
-        is_nothing = nothing <= iterate.objective - iterate.gap + near
         is_dear = self._task.operator.is_gram and iterate.n_active >= LARGE_SYSTEM
-        return is_nothing or is_dear
+        return is_dear or self._is_nearly_nothing(iterate)
+
+    def _is_nearly_nothing(self, iterate: Iterate) -> bool:
+        """Whether w = 0 is nearly best, as far as the estimated gap tells."""
+        times = _NEARLY_NOTHING if iterate.n_iter < _LATE else _NEARLY_NOTHING_LATE
+        near = times * self._tol * max(1.0, abs(iterate.objective))
+        return self._problem.constant_classifier[1] <= iterate.objective - iterate.gap + near
 
     def _raise(self, nearest: FloatArray, iterate: Iterate) -> FloatArray:
         """A dual point of a larger bound next to the coefficients of a short w.
