@@ -12,10 +12,10 @@ from owasvm.samples._newton_kernels import gram_block
 from owasvm.samples._sparse_steps import solve_by_conjugate_gradients
 from owasvm.samples.operators import (
     MAX_INTERCEPT_STEP,
-    SAME,
     ActiveSet,
     PlainOperator,
     Vector,
+    find_changed,
     solve_dual,
     solve_primal,
 )
@@ -200,14 +200,14 @@ class _SparseResiduals:
         self._coef, self._weight = np.zeros(n_samples), np.zeros(n_features)
 
     def __call__(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
-        same = SAME * np.abs(target).mean()
-        change = target - self._coef
-        change[np.abs(change) <= same] = 0.0
-        if 2 * np.count_nonzero(change) > np.count_nonzero(target):
+        changed = find_changed(target, self._coef)
+        if 2 * changed.size > np.count_nonzero(target):
             self._coef[:] = target
             self._weight = self._rows.combine(target)
         else:
-            self._coef += change
+            change = np.zeros(target.size)
+            change[changed] = target[changed] - self._coef[changed]
+            self._coef[changed] = target[changed]
             self._weight += self._rows.combine(change)
         np.subtract(self._coef, current.coef, out=target)
         weight = self._weight - current.weight

@@ -34,12 +34,12 @@ from owasvm.samples.low_rank import (
 from owasvm.samples.operators import (
     DIGITS,
     MAX_INTERCEPT_STEP,
-    SAME,
     ActiveSet,
     Lifted,
     Operator,
     PlainOperator,
     Vector,
+    find_changed,
     solve_dual,
 )
 from owasvm.samples.rows import make_rows
@@ -376,9 +376,7 @@ class _GramResiduals:
 
     def __call__(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
         operator = self._operator
-        # What is no number has changed.
-        is_same = np.abs(target - self._coef) <= SAME * np.abs(target).mean()
-        (changed,) = (~is_same).nonzero()
+        changed = find_changed(target, self._coef)
         if 2 * changed.size > target.size:
             known = operator.vector(target)
             self._coef, self._scores = known.coef, known.scores

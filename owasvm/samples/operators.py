@@ -362,6 +362,12 @@ def solve_definite(
     return solve_factorised(factorise_definite(matrix, remake), rhs)
 
 
+def find_changed(target: FloatArray, before: FloatArray) -> IntArray:
+    """Samples whose coefficient has changed; what is no number has."""
+    is_same = np.abs(target - before) <= SAME * np.abs(target).mean()
+    return np.flatnonzero(~is_same)
+
+
 @register_jitable
 def limit_intercept(demand: float, curvature: float) -> float:
     """``demand / curvature``, limited."""
