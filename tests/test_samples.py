@@ -23,7 +23,6 @@ from owasvm.samples import (
     Memory,
     Samples,
     feature_operator,
-    kernel_operators,
     prepare,
     samples_of,
 )
@@ -306,7 +305,6 @@ def test_residuals_one_after_the_other(
     kind: Kind, centred: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a few changed coefficients tell is what all of them do."""
-    monkeypatch.setattr(kernel_operators, "_FAR_ROWS", 0)
     monkeypatch.setattr(feature_operator, "_MANY_ENTRIES", 0)
     operator = kind.make().operator(centred=centred)
     gram = centred_gram(kind, centred)

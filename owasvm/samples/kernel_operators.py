@@ -32,14 +32,12 @@ from owasvm.samples.low_rank import (
     truncate,
 )
 from owasvm.samples.operators import (
-    DIGITS,
     MAX_INTERCEPT_STEP,
     ActiveSet,
     Lifted,
     Operator,
     PlainOperator,
     Vector,
-    find_changed,
     solve_dual,
 )
 from owasvm.samples.rows import make_rows
@@ -73,9 +71,6 @@ _LIKELY_PRODUCTS = 20
 # Rows near the kernel may lack this share of the ridge, and of its diagonal.
 _LACKING = 0.1
 _NEAR = 1e-6
-# From so many samples on reading rows of the kernel takes longer than to find out which ones are
-# needed: fits of 2,500 samples take 0.94 of the time, of 900 as long, of 300 a tenth more.
-_FAR_ROWS = 1_200
 # Looser systems take more Newton steps: 17 fits took 71, 49, 51 and 56 ms (geometric mean) with
 # 1e-4, 1e-5, 1e-6 and 1e-7.
 _LOOSEST_SYSTEM = 1e-5
@@ -236,9 +231,6 @@ class GramOperator(KernelOperator):
         add_gram_rows(self.gram, self.means, support, coef[support], scores)
         return Vector(coef, scores)
 
-    def residuals(self) -> Callable[[FloatArray, Vector], tuple[Vector, float]]:
-        return self.residual if self.n_samples < _FAR_ROWS else _GramResiduals(self)
-
     def newton_step(self, residual: Vector, active: ActiveSet) -> tuple[Vector, float]:
         samples = active.samples
         rows_residual = active.apply(active.root * residual.scores.take(samples))
@@ -359,33 +351,3 @@ class GramOperator(KernelOperator):
             centre_rows(columns, active.tie, active.offsets, active.shrink)
         unit = float(np.mean(np.square(active.root)))
         return Preconditioner(columns, active.ridge + unit * lacking)
-
-
-class _GramResiduals:
-    """Residuals one after the other: from the rows of samples whose coefficient has changed.
-
-    Parameters
-    ----------
-    operator : GramOperator
-        The kernel matrix.
-    """
-
-    def __init__(self, operator: GramOperator) -> None:
-        self._operator = operator
-        self._coef, self._scores = np.zeros((2, operator.n_samples))
-
-    def __call__(self, target: FloatArray, current: Vector) -> tuple[Vector, float]:
-        operator = self._operator
-        changed = find_changed(target, self._coef)
-        if 2 * changed.size > target.size:
-            known = operator.vector(target)
-            self._coef, self._scores = known.coef, known.scores
-        else:
-            change = target[changed] - self._coef[changed]
-            add_gram_rows(operator.gram, operator.means, changed, change, self._scores)
-            self._coef[changed] = target[changed]
-        coef, scores = self._coef - current.coef, self._scores - current.scores
-        squared = float(coef @ scores)
-        if not squared > DIGITS * float(np.abs(self._scores).max() * np.abs(coef).sum()):
-            return operator.residual(target, current)
-        return Vector(coef, scores), squared
