@@ -731,6 +731,12 @@ def certificate(
         ``objective`` is that of the classifier handed in, ``lower_bound`` that of the nearest
         feasible dual point, lowered by what rounding can have added; ``gap`` follows from both.
 
+    Notes
+    -----
+    Where w = 0 is best up to the tolerance, a fit may have proven its gap with dual variables that
+    are not those of its classifier. Those of the classifier then give a smaller bound, and those
+    of w = 0, which are all zero, give none.
+
     Examples
     --------
     >>> import numpy as np

@@ -84,6 +84,32 @@ def test_agrees_with_an_independent_solution(data, exponent, kernel, draw):
     assert value == pytest.approx(solution.objective, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "seeds"),
+    [((40, 120), (90, 1178, 4509, 5438)), ((260, 500), (17, 29, 296, 436))],
+    ids=["few samples", "many samples"],
+)
+def test_solutions_prove_themselves_by_their_own_coefficients(sizes, seeds):
+    # Noise with unequal classes, where the optimum is next to w = 0: the gap had been proven with
+    # the bound of another point, and these coefficients proved gaps of 4e-5 to 1.
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        n_samples = int(rng.integers(*sizes))
+        X = rng.normal(size=(n_samples, 4))
+        y = np.where(rng.random(n_samples) < 0.7, 1.0, -1.0)
+        y[:2] = [1.0, -1.0]
+        weights = np.sort(np.exp(rng.normal(size=n_samples)))
+        C = 2.0 ** rng.integers(-10, 6)
+        gram = KERNELS["poly"](X)
+        solution = solve(make_problem(X, y, weights, C, gram), tol=1e-6)
+        assert solution.status is Status.OPTIMAL
+        found = certificate(
+            X, y, weights, C, solution.dual, solution.intercept, gram=gram, alpha=None
+        )
+        assert found.gap <= 1e-6
+        assert found.objective == pytest.approx(solution.objective, rel=1e-9)
+
+
 FAMILIES = [
     ("uniform", None),
     ("basic", 0.05),

@@ -42,6 +42,10 @@ _NEARLY_NOTHING = 3.0
 _LATE = 400
 _NEARLY_NOTHING_LATE = 30.0
 _FILL_UP = 100.0
+# Steps that a point gets to prove itself where a classifier has the bound of another one: a share
+# of those so far, and so many beyond. With few samples, where they cost next to nothing, and else.
+_PATIENCE_OF_FEW = (1.0, 50)
+_PATIENCE = (0.25, 5)
 # A shorter classifier has to prove this share of the tolerance, and is looked for so many times.
 _SHORTER = 0.9
 _MAX_HALVINGS = 12
@@ -142,6 +146,7 @@ class StoppingRule:
         self._judge_below = tol
         self._judge_at = 0
         self._judged_at = np.nan
+        self._proven_at: int | None = None
         self._satisfied_at: int | None = None
         self._is_polished = False
         self._polished_below = 0.0
@@ -243,7 +248,7 @@ class StoppingRule:
         if gap > self._tol and proving is not None and self._is_nearly_nothing(iterate):
             other, best = self._consider(proving, iterate, self._task.dual_of(iterate.w))
             gap = min(gap, other)
-        if gap <= self._tol:
+        if gap <= self._tol and self._is_redeemed(iterate):
             self._satisfied_at = iterate.n_iter
             self._plan_polish(best, iterate.n_iter)
         else:
@@ -251,6 +256,19 @@ class StoppingRule:
             self._n_limited += int(self.is_limited)
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
             self._n_idle = self._n_idle + 1 if idle else 0
+
+    def _is_redeemed(self, iterate: Iterate) -> bool:
+        """Whether the best point proves itself, or there has been time enough for one that does.
+
+        The classifier may be known to all digits before its coefficients are, which often takes
+        one or two steps more.
+        """
+        if self._self_proven or iterate.is_final:
+            return True
+        if self._proven_at is None:
+            self._proven_at = iterate.n_iter
+        share, steps = _PATIENCE_OF_FEW if self._polish else _PATIENCE
+        return iterate.n_iter >= (1.0 + share) * self._proven_at + steps
 
     def _put_off(self, iterate: Iterate, estimate: float, gap: float, least: float) -> None:
         """Ask again when the estimate has fallen by what was lacking, or to the share `least`."""
@@ -382,14 +400,25 @@ class StoppingRule:
         kept = not certificate.is_worse_than_nothing
         if kept and (self._cheapest is None or certificate.objective < self._cheapest.objective):
             self._cheapest = certificate
-        # A point that proves itself is preferred to a classifier with the bound of another point.
-        proven = certificate.worst_gap <= self._tol
-        redeemed = not self._self_proven and classifier is None and proven
         best = self._best
-        if best is None or certificate.gap < best.gap or redeemed:
+        if best is None or self._is_preferred(certificate, best, proves_itself=classifier is None):
             best = self._best = certificate
             self._self_proven = classifier is None
         return certificate.worst_gap, best
+
+    def _is_preferred(self, found: Certificate, best: Certificate, *, proves_itself: bool) -> bool:
+        """Whether a certificate takes the place of the best one.
+
+        Among proven ones a point that proves itself comes before a classifier with the bound of
+        another point, however much smaller the gap of that one is.
+        """
+        if proves_itself != self._self_proven:
+            stays_proven = found.worst_gap <= self._tol
+            if proves_itself and stays_proven:
+                return True
+            if self._self_proven and best.worst_gap <= self._tol:
+                return False
+        return found.gap < best.gap
 
     def best_certificate(self, iterate: Iterate) -> Certificate:
         """The best certificate seen, after a look at the last iterate."""
