@@ -464,6 +464,14 @@ def test_the_number_of_columns_is_expected_about_right(gamma, left):
     assert 0.6 * found <= expected <= 2.0 * found
 
 
+def test_more_columns_that_are_looked_at_tell_more():
+    X, _ = _draw(20, n_samples=500, n_features=12)
+    gram, weight = _gram(X / X.std(axis=0), 0.01), np.ones(500)
+    found = truncate(gram, weight, 1e-4)[1].size
+    assert not 0.8 * found <= expect_columns(gram, weight, 1e-4) <= 1.3 * found
+    assert expect_columns(gram, weight, 1e-4, 0.5 * found) == pytest.approx(found, rel=0.15)
+
+
 @pytest.mark.parametrize("gram", [np.zeros((9, 9)), np.ones((9, 9)), np.eye(200)])
 def test_columns_to_expect_of_degenerate_kernels(gram):
     rank = np.linalg.matrix_rank(gram)
@@ -759,6 +767,33 @@ def test_the_rescue_is_for_the_ranked_hinge_in_memory():
             # Once.
             list(rescue.iterates(replace(late, objective=1.0), Clock.start(Settings())))
             assert not rescue.is_due(late)
+
+
+@pytest.mark.parametrize(("closer", "is_due"), [(280.0, True), (800.0, False)])
+def test_whether_columns_are_few_is_made_sure_of_before_they_are_made(monkeypatch, closer, is_due):
+    X, y = _draw(9, n_samples=1000)
+    problem = OWAProblem(y, RankCosts(y.size, "basic", 0.1), gram=_gram(X))
+    operator = problem.samples.operator()
+    looks = []
+
+    def expect(_weight, _left, look=0.0):
+        looks.append(look)
+        return closer if look > 0.0 else 280.0
+
+    monkeypatch.setattr(operator, "expect_columns", expect)
+    task = newton.ConvexTask(operator, y, problem.ranked_loss(), np.ones(y.size))
+    effort = Effort(task, 1e-6)
+    rescue = Rescue(problem, task, effort, 1e-6)
+    iterate = replace(newton.cold_start(task), n_iter=1, slack=np.ones(y.size), objective=1e3)
+    # As soon as something was done.
+    effort.spent = 1.0
+    rescue._look_ahead(iterate)
+    effort.spent = rescue._overhead + 0.06 * rescue._work
+    assert rescue._has_spent(task.tuning, False, iterate) is is_due
+    assert looks == [0.0, 0.0, 140.0]
+    # What was found out holds until much more work was done.
+    assert rescue._has_spent(task.tuning, False, iterate) is is_due
+    assert len(looks) == 3
 
 
 # -- low rank ----------------------------------------------------------------------------------

@@ -259,8 +259,10 @@ class GramOperator(KernelOperator):
         taken._condensed, taken._rank_tried = None, 0
         return taken
 
-    def expect_columns(self, weight: FloatArray, left: float) -> float:
-        return expect_columns(self.gram, weight, left) if self._is_definite else math.inf
+    def expect_columns(self, weight: FloatArray, left: float, look: float = 0.0) -> float:
+        if not self._is_definite:
+            return math.inf
+        return expect_columns(self.gram, weight, left, look)
 
     def find_columns(self, weight: FloatArray, left: float) -> FewColumns | None:
         if not self._is_definite:

@@ -21,6 +21,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 __all__ = [
+    "LOOKED_AT",
     "FewColumns",
     "approximate",
     "expect_columns",
@@ -40,8 +41,11 @@ MOST_COLUMNS = 96
 _LOOKS = ((24, 0.8), (48, 0.5), (MOST_COLUMNS, 0.25))
 # Columns that tell how many there are, what is left on average as a share of the largest, and how
 # fast it may seem to fall. 39 kernels needed 0.9 to 1.2 of what was expected, or up to three times
-# less, where many samples were copies.
+# less, where many samples were copies. With a dozen features it may be twice as many, or half:
+# what is left falls in steps, a degree of polynomials each.
 _PROBES = (24, 48, 96)
+#: So many are looked at in any case.
+LOOKED_AT = _PROBES[-1]
 _SPREAD = 0.3
 _MOST_GROWTH = 1.6
 # Coefficients are mended where that changes them little: with 1e-9 to 1e-7 of the largest square
@@ -203,7 +207,7 @@ def approximate(gram: FloatArray, goal: float) -> FloatArray | None:
     return np.ascontiguousarray(columns[:rank].T) if rank > 0 else None
 
 
-def expect_columns(gram: FloatArray, weight: FloatArray, left: float) -> float:
+def expect_columns(gram: FloatArray, weight: FloatArray, left: float, look: float = 0.0) -> float:
     """About how many columns :func:`truncate` will find.
 
     The logarithm of what is left falls by so much whenever columns double, and by a certain
@@ -214,28 +218,33 @@ def expect_columns(gram: FloatArray, weight: FloatArray, left: float) -> float:
     ----------
     gram, weight, left
         As :func:`truncate` has them.
+    look : float, default=0.0
+        Columns to look at, about, where that is more than usual.
     """
     squares = np.square(weight)
     rest = gram.diagonal().copy()
-    columns = np.empty((_PROBES[-1], rest.size))
+    probes = list(_PROBES)
+    while probes[-1] < min(look, 0.5 * rest.size):
+        probes.append(2 * probes[-1])
+    columns = np.empty((probes[-1], rest.size))
     logs = []
     rank = 0
     goal = max(left * _SPREAD * rest.size, _LEAST_ENTRY)
     whole = float(rest @ squares)
-    for look in _PROBES:
-        rank = _add_columns(gram, squares, rank, look, left, rest, columns)
+    for number in probes:
+        rank = _add_columns(gram, squares, rank, number, left, rest, columns)
         total = float(rest @ squares)
-        if rank < look or not total > goal:
+        if rank < number or not total > goal:
             return float(rank)
         if not total < _NARROW * whole:
             return float(rest.size)
         logs.append(math.log(total / goal))
-    falls = [max(logs[0] - logs[1], 1e-9), max(logs[1] - logs[2], 1e-9)]
+    falls = [max(logs[-3] - logs[-2], 1e-9), max(logs[-2] - logs[-1], 1e-9)]
     growth = min(max(falls[1] / falls[0], 1.0), _MOST_GROWTH)
-    lacking, fall, number = logs[-1], growth * falls[1], float(_PROBES[-1])
-    while lacking > fall and number < rest.size:
-        lacking, fall, number = lacking - fall, growth * fall, 2.0 * number
-    return min(number * 2.0 ** min(lacking / fall, 1.0), float(rest.size))
+    lacking, fall, expected = logs[-1], growth * falls[1], float(probes[-1])
+    while lacking > fall and expected < rest.size:
+        lacking, fall, expected = lacking - fall, growth * fall, 2.0 * expected
+    return min(expected * 2.0 ** min(lacking / fall, 1.0), float(rest.size))
 
 
 @njit(cache=True)

@@ -242,8 +242,11 @@ class Operator(Protocol):
     def rows_in_memory(self) -> FloatArray:
         """The (centred) samples themselves, dense: a copy."""
 
-    def expect_columns(self, weight: FloatArray, left: float) -> float:
-        """About how many :meth:`find_columns` will find; infinite where there are none."""
+    def expect_columns(self, weight: FloatArray, left: float, look: float = 0.0) -> float:
+        """About how many :meth:`find_columns` will find; infinite where there are none.
+
+        So many are looked at where that is more than usual.
+        """
 
     def find_columns(self, weight: FloatArray, left: float) -> FewColumns | None:
         """Few columns X with nearly the kernel of the samples; None where there are none.
@@ -290,8 +293,8 @@ class PlainOperator:
     def rows_in_memory(self) -> FloatArray:
         raise NotImplementedError(f"{type(self).__name__} has no dense rows of features.")
 
-    def expect_columns(self, weight: FloatArray, left: float) -> float:
-        del weight, left
+    def expect_columns(self, weight: FloatArray, left: float, look: float = 0.0) -> float:
+        del weight, left, look
         return math.inf
 
     def find_columns(self, weight: FloatArray, left: float) -> FewColumns | None:
