@@ -785,10 +785,14 @@ def test_whether_columns_are_few_is_made_sure_of_before_they_are_made(monkeypatc
     effort = Effort(task, 1e-6)
     rescue = Rescue(problem, task, effort, 1e-6)
     iterate = replace(newton.cold_start(task), n_iter=1, slack=np.ones(y.size), objective=1e3)
-    # As soon as something was done.
-    effort.spent = 1.0
+    iterate.n_iter = 1
+    effort.note(iterate)
     rescue._look_ahead(iterate)
     effort.spent = rescue._overhead + 0.06 * rescue._work
+    # No pace can be told from one look.
+    assert not rescue._has_spent(task.tuning, False, iterate)
+    iterate.n_iter = 2
+    effort.note(iterate)
     assert rescue._has_spent(task.tuning, False, iterate) is is_due
     assert looks == [0.0, 0.0, 140.0]
     # What was found out holds until much more work was done.

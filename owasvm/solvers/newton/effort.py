@@ -48,6 +48,7 @@ class Effort:
         self._totals = [0.0]
         self._counted = self._read = 0.0
         self._scale = 1.0
+        self._n_looks = 0
         self.spent = 0.0
         # Steps, and the work of them, when another method had had its turn.
         self._mark: tuple[int, float] | None = None
@@ -84,6 +85,7 @@ class Effort:
             work = read + (self._counted - counted) / n_steps
         else:
             work = read + float(size) ** 3 / 3.0
+        self._n_looks += 1
         self.spent += (PER_STEP + work) * n_steps
         self._scale = max(1.0, abs(iterate.objective))
         before, gap = self._best_gaps[-1], min(self._best_gaps[-1], iterate.gap)
@@ -109,6 +111,11 @@ class Effort:
     def best_gap(self) -> float:
         """The smallest estimate of the gap."""
         return self._best_gaps[-1]
+
+    @property
+    def has_pace(self) -> bool:
+        """Whether gaps were looked at after different numbers of steps."""
+        return self._n_looks > 1
 
     @property
     def rest(self) -> float:

@@ -215,7 +215,9 @@ class Rescue:
         # At their pace they may be there before.
         is_late = spent >= patience * _NO_MORE_PATIENCE * self._work
         least = _REST_OF_FEW if share == _LITTLE_PATIENCE else 1.0
-        return is_late or self._effort.rest > patience * least * self._work
+        is_slow = self._effort.rest > patience * least * self._work
+        # Many levels are dear: not at the first look, from which no pace can be told.
+        return is_late or (is_slow and (self._has_one_level or self._effort.has_pace))
 
     def _is_slow_behind_splitting(self, iterate: Iterate) -> bool:
         """Whether Newton steps do not get on where splitting did not."""

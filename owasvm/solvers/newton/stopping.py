@@ -146,7 +146,8 @@ class StoppingRule:
         self._judge_below = tol
         self._judge_at = 0
         self._judged_at = np.nan
-        self._proven_at: int | None = None
+        # The step at which a proof by another point will do.
+        self._redeemed_at: int | None = None
         self._satisfied_at: int | None = None
         self._is_polished = False
         self._polished_below = 0.0
@@ -176,7 +177,7 @@ class StoppingRule:
     def next_look(self) -> tuple[float, int | None]:
         """The estimated relative gap at which an iterate is worth a look, and a step that is."""
         if self._satisfied_at is None:
-            return max(self._judge_below, ROUNDING), None
+            return max(self._judge_below, ROUNDING), self._redeemed_at
         return self._polished_below, self._last_step
 
     def is_satisfied(self, iterate: Iterate) -> bool:
@@ -185,6 +186,10 @@ class StoppingRule:
         # At rounding level a smaller penalty may still help where a smaller estimate cannot.
         cooled = estimate <= ROUNDING and iterate.penalty != self._judged_at
         if self._satisfied_at is None:
+            if self._redeemed_at is not None and iterate.n_iter >= self._redeemed_at:
+                self._satisfied_at = iterate.n_iter
+                self._ask(iterate, estimate)
+                return True
             is_late = estimate <= self._tol and iterate.n_iter >= self._judge_at
             if estimate <= self._judge_below or cooled or is_late or iterate.is_final:
                 self._ask(iterate, estimate)
@@ -237,38 +242,38 @@ class StoppingRule:
             dual = project_balanced(self._task, iterate.dual)
             other, best = self._consider(dual, iterate)
             gap = min(gap, other)
-            if gap > self._tol:
+            if gap > self._tol and self._redeemed_at is None:
                 # No single point proves itself: w as it is, and the bound of alpha.
                 classifier = self._task.dual_of(iterate.w)
                 other, best = self._consider(dual, iterate, classifier)
                 gap = min(gap, other)
-        if gap > self._tol and not self._polish:
-            gap, best = self._consider_shorter(iterate, gap, best)
-        proving = self._proving if iterate.n_iter >= _LATE else None
-        if gap > self._tol and proving is not None and self._is_nearly_nothing(iterate):
-            other, best = self._consider(proving, iterate, self._task.dual_of(iterate.w))
-            gap = min(gap, other)
-        if gap <= self._tol and self._is_redeemed(iterate):
-            self._satisfied_at = iterate.n_iter
+        if gap > self._tol and self._redeemed_at is None:
+            gap, best = self._consider_nothing(iterate, gap, best)
+        if gap <= self._tol and (self._self_proven or iterate.is_final):
+            self._satisfied_at, self._redeemed_at = iterate.n_iter, None
             self._plan_polish(best, iterate.n_iter)
         else:
+            if gap <= self._tol and self._redeemed_at is None:
+                # The classifier may be known to all digits before its coefficients are, which
+                # often takes one or two steps more.
+                share, steps = _PATIENCE_OF_FEW if self._polish else _PATIENCE
+                self._redeemed_at = int((1.0 + share) * iterate.n_iter) + steps
             self._put_off(iterate, estimate, gap, _LONGEST_WAIT)
             self._n_limited += int(self.is_limited)
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
             self._n_idle = self._n_idle + 1 if idle else 0
 
-    def _is_redeemed(self, iterate: Iterate) -> bool:
-        """Whether the best point proves itself, or there has been time enough for one that does.
-
-        The classifier may be known to all digits before its coefficients are, which often takes
-        one or two steps more.
-        """
-        if self._self_proven or iterate.is_final:
-            return True
-        if self._proven_at is None:
-            self._proven_at = iterate.n_iter
-        share, steps = _PATIENCE_OF_FEW if self._polish else _PATIENCE
-        return iterate.n_iter >= (1.0 + share) * self._proven_at + steps
+    def _consider_nothing(
+        self, iterate: Iterate, gap: float, best: Certificate
+    ) -> tuple[float, Certificate]:
+        """Where w = 0 may be nearly best, with the best bound of all."""
+        if not self._polish:
+            gap, best = self._consider_shorter(iterate, gap, best)
+        proving = self._proving if iterate.n_iter >= _LATE else None
+        if gap > self._tol and proving is not None and self._is_nearly_nothing(iterate):
+            other, best = self._consider(proving, iterate, self._task.dual_of(iterate.w))
+            gap = min(gap, other)
+        return gap, best
 
     def _put_off(self, iterate: Iterate, estimate: float, gap: float, least: float) -> None:
         """Ask again when the estimate has fallen by what was lacking, or to the share `least`."""
