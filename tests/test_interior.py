@@ -798,6 +798,10 @@ def test_whether_columns_are_few_is_made_sure_of_before_they_are_made(monkeypatc
     # What was found out holds until much more work was done.
     assert rescue._has_spent(task.tuning, False, iterate) is is_due
     assert len(looks) == 3
+    # Or another method has led elsewhere.
+    rescue.forget()
+    rescue.expect_work(iterate)
+    assert len(looks) == 4
 
 
 # -- low rank ----------------------------------------------------------------------------------

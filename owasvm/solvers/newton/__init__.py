@@ -263,6 +263,11 @@ class _Course:
         # Far out the intercept costs much, and the gap of a point that is out of balance hides it.
         is_better = found.gap < last.gap and found.objective <= last.objective + last.gap
         self._effort.mark(found if is_better else last)
+        # From where it has led other samples may matter, and the other way be much longer.
+        self._rescue.forget()
+        anew = self._rescue.expect_work(found if is_better else last)
+        if other is not None and anew is not None:
+            other = max(other, anew)
         self._rescue.is_asked_for |= self._turn.leaves_it_to(other)
         if is_better:
             yield from self._steps(found)

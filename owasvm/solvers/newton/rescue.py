@@ -248,6 +248,10 @@ class Rescue:
             self._columns = self._operator.expect_columns(*self._weigh_samples(iterate))
         self._count_work(iterate)
 
+    def forget(self) -> None:
+        """Find out anew: another method has led elsewhere."""
+        self._asked_at = 0.0
+
     def _look_closer(self, iterate: Iterate) -> bool:
         """Find out more about few columns, of which fewer still have been looked at.
 
