@@ -327,6 +327,28 @@ def test_scores_that_have_drifted_are_computed_anew(moons):
     assert current.drift == 1e-9
 
 
+@pytest.mark.usefixtures("no_room")
+def test_scores_computed_anew_are_about_those_before(moons):
+    # What was left of coefficients on their way to 0 had been taken for nothing.
+    X, labels = moons
+    operator = prepare(X, Kernel("rbf", gamma=0.5), cache_size=TINY).operator()
+    y = np.where(labels == 1, 1.0, -1.0)
+    rng = np.random.default_rng(0)
+    stays = X[:, 0] > np.median(X[:, 0])
+    coef = y * rng.uniform(0.5, 1.0, y.size)
+    target = np.where(stays, coef * rng.uniform(0.95, 1.05, y.size), 0.0)
+    left = np.where(stays, coef, 3e-4 * coef)
+    left[~stays & (rng.random(y.size) < 0.1)] = 1e-12
+    current = operator.vector(left)
+    before, current.drift = current.scores.copy(), 1.0
+    operator.residual(target, current)
+    assert current.drift == 0.0
+    away = operator.vector(target).scores - before
+    assert np.abs(current.scores - before).max() <= 1e-3 * np.abs(away).max()
+    # Those of which next to nothing was left are gone.
+    assert 0 < np.count_nonzero(current.coef) < y.size
+
+
 @pytest.mark.parametrize("cache_size", [0.001, 0.2])
 @pytest.mark.parametrize(("weights", "alpha"), [("uniform", 0.5), ("superquantile", 0.3)])
 def test_a_share_whose_systems_fit_is_the_start(cache_size, weights, alpha, monkeypatch):
