@@ -43,9 +43,11 @@ _LATE = 400
 _NEARLY_NOTHING_LATE = 30.0
 _FILL_UP = 100.0
 # Steps that a point gets to prove itself where a classifier has the bound of another one: a share
-# of those so far, and so many beyond. With few samples, where they cost next to nothing, and else.
+# of those so far, and so many beyond. With few samples, where they cost next to nothing, and else,
+# where there are no more than the last number.
 _PATIENCE_OF_FEW = (1.0, 50)
 _PATIENCE = (0.25, 5)
+_MOST_PATIENCE = 20
 # A shorter classifier has to prove this share of the tolerance, and is looked for so many times.
 _SHORTER = 0.9
 _MAX_HALVINGS = 12
@@ -257,7 +259,9 @@ class StoppingRule:
                 # The classifier may be known to all digits before its coefficients are, which
                 # often takes one or two steps more.
                 share, steps = _PATIENCE_OF_FEW if self._polish else _PATIENCE
-                self._redeemed_at = int((1.0 + share) * iterate.n_iter) + steps
+                steps += int(share * iterate.n_iter)
+                most = steps if self._polish else _MOST_PATIENCE
+                self._redeemed_at = iterate.n_iter + min(steps, most)
             self._put_off(iterate, estimate, gap, _LONGEST_WAIT)
             self._n_limited += int(self.is_limited)
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
