@@ -785,7 +785,6 @@ def test_whether_columns_are_few_is_made_sure_of_before_they_are_made(monkeypatc
     effort = Effort(task, 1e-6)
     rescue = Rescue(problem, task, effort, 1e-6)
     iterate = replace(newton.cold_start(task), n_iter=1, slack=np.ones(y.size), objective=1e3)
-    iterate.n_iter = 1
     effort.note(iterate)
     rescue._look_ahead(iterate)
     effort.spent = rescue._overhead + 0.06 * rescue._work

@@ -269,10 +269,9 @@ class _OnDemandOperator(PlainOperator):
         if not _is_good(current, reached):
             # Coefficients on their way to 0 have arrived where next to nothing is left of them:
             # steps that are not full never end that way, and each costs a column.
-            leaving = np.where(target == 0.0, current.coef, 0.0)
+            leaving = target == 0.0
             allowed = _ARRIVED * float(np.abs(target - current.coef).sum())
-            left = _without_smallest(leaving.copy(), allowed)
-            current.coef[(leaving != 0.0) & (left == 0.0)] = 0.0
+            current.coef[leaving] = _without_smallest(current.coef[leaving], allowed)
             current.scores[:] = self._score(current.coef, single=False)
             current.drift = 0.0
             reached = self._reach(target, current, current)

@@ -262,12 +262,12 @@ class _Course:
             found = found if split.is_final else split
         # Far out the intercept costs much, and the gap of a point that is out of balance hides it.
         is_better = found.gap < last.gap and found.objective <= last.objective + last.gap
-        self._effort.mark(found if is_better else last)
+        reached = found if is_better else last
+        self._effort.mark(reached)
         # From where it has led other samples may matter, and the other way be much longer.
         self._rescue.forget()
-        anew = self._rescue.expect_work(found if is_better else last)
-        if other is not None and anew is not None:
-            other = max(other, anew)
+        if other is not None:
+            other = max(other, self._rescue.expect_work(reached) or 0.0)
         self._rescue.is_asked_for |= self._turn.leaves_it_to(other)
         if is_better:
             yield from self._steps(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -43,11 +44,10 @@ _LATE = 400
 _NEARLY_NOTHING_LATE = 30.0
 _FILL_UP = 100.0
 # Steps that a point gets to prove itself where a classifier has the bound of another one: a share
-# of those so far, and so many beyond. With few samples, where they cost next to nothing, and else,
-# where there are no more than the last number.
-_PATIENCE_OF_FEW = (1.0, 50)
-_PATIENCE = (0.25, 5)
-_MOST_PATIENCE = 20
+# of those so far and so many beyond, at most the last number. With few samples, where they cost
+# next to nothing, and else.
+_PATIENCE_OF_FEW = (1.0, 50, math.inf)
+_PATIENCE = (0.25, 5, 20)
 # A shorter classifier has to prove this share of the tolerance, and is looked for so many times.
 _SHORTER = 0.9
 _MAX_HALVINGS = 12
@@ -258,10 +258,8 @@ class StoppingRule:
             if gap <= self._tol and self._redeemed_at is None:
                 # The classifier may be known to all digits before its coefficients are, which
                 # often takes one or two steps more.
-                share, steps = _PATIENCE_OF_FEW if self._polish else _PATIENCE
-                steps += int(share * iterate.n_iter)
-                most = steps if self._polish else _MOST_PATIENCE
-                self._redeemed_at = iterate.n_iter + min(steps, most)
+                share, steps, most = _PATIENCE_OF_FEW if self._polish else _PATIENCE
+                self._redeemed_at = iterate.n_iter + int(min(share * iterate.n_iter + steps, most))
             self._put_off(iterate, estimate, gap, _LONGEST_WAIT)
             self._n_limited += int(self.is_limited)
             idle = estimate <= ROUNDING and not best.gap < _BETTER * known_gap
@@ -421,12 +419,9 @@ class StoppingRule:
         Among proven ones a point that proves itself comes before a classifier with the bound of
         another point, however much smaller the gap of that one is.
         """
-        if proves_itself != self._self_proven:
-            stays_proven = found.worst_gap <= self._tol
-            if proves_itself and stays_proven:
-                return True
-            if self._self_proven and best.worst_gap <= self._tol:
-                return False
+        own = found if proves_itself else best
+        if proves_itself != self._self_proven and own.worst_gap <= self._tol:
+            return proves_itself
         return found.gap < best.gap
 
     def best_certificate(self, iterate: Iterate) -> Certificate:
