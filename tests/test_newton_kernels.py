@@ -139,7 +139,7 @@ def test_a_round_begins_with_the_partition_of_the_last_one(linear):
     inner.begin(start)
     for _ in range(4):
         inner.look(start, foresees=True)
-        inner.step(start)
+        inner.advance(start, inner.find_direction(start))
     inner.look(start, foresees=True)
     before = set(np.flatnonzero(inner.point.block >= 0))
     start.dual = inner.take_dual()
@@ -148,7 +148,7 @@ def test_a_round_begins_with_the_partition_of_the_last_one(linear):
     inner.look(start, foresees=True)
     now = set(np.flatnonzero(inner.point.block >= 0))
     assert before != now
-    inner.step(start)
+    inner.advance(start, inner.find_direction(start))
     # Linear models with many samples take fewer steps with what they see.
     assert start.n_active == len(now if linear else before)
 

@@ -534,7 +534,7 @@ def test_interrupts_from_compiled_code_are_interrupts(monkeypatch, data):
             raise SystemError("returned a result with an exception set") from error
 
     monkeypatch.setattr("owasvm.solvers.newton.Series.is_at_hand", lambda: False)
-    monkeypatch.setattr("owasvm.solvers.newton.core.Inner.step", broken)
+    monkeypatch.setattr("owasvm.solvers.newton.core.Inner.find_direction", broken)
     with pytest.raises(KeyboardInterrupt) as stop:
         OWASVC().fit(X, y)
     assert stop.value.solution.status is Status.INTERRUPTED
@@ -547,7 +547,7 @@ def test_other_system_errors_are_not_swallowed(monkeypatch, data):
         raise SystemError("something else")
 
     monkeypatch.setattr("owasvm.solvers.newton.Series.is_at_hand", lambda: False)
-    monkeypatch.setattr("owasvm.solvers.newton.core.Inner.step", broken)
+    monkeypatch.setattr("owasvm.solvers.newton.core.Inner.find_direction", broken)
     with pytest.raises(SystemError, match="something else"):
         OWASVC().fit(X, y)
 

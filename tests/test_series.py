@@ -14,7 +14,8 @@ from owasvm.samples.kernel_operators import GramOperator
 from owasvm.solution import Status
 from owasvm.solvers import solve
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates, series, start_from
-from owasvm.solvers.newton.series import Series
+from owasvm.solvers.newton.series import Look, Series
+from owasvm.solvers.newton.stopping import StoppingRule, project_balanced
 
 
 def _draw(n_samples, seed=0, noise=1.0):
@@ -44,7 +45,7 @@ def _watch(problem, known, n_looks):
         if compiled:
             found = Series.of(task)
             assert found is not None
-            steps = found.iterates(start, lambda: (np.inf, None), 1000, is_watched=True)
+            steps = found.iterates(start, lambda: Look(np.inf), 1000, is_watched=True)
         seen.append(
             [
                 (
@@ -105,7 +106,7 @@ def test_what_nobody_looks_at_changes_no_step(large, monkeypatch):
         task = _task(problem)
         start = start_from(task, known)
         found = Series.of(task)
-        looks = found.iterates(start, lambda: (1e-7, None), 1000, is_watched=is_watched)
+        looks = found.iterates(start, lambda: Look(1e-7), 1000, is_watched=is_watched)
         for at in looks:
             seen[is_watched, at.n_iter, at.penalty] = at.objective, at.gap
             if at.gap <= 1e-7 * at.objective:
@@ -186,7 +187,7 @@ def test_a_matrix_without_a_factor_goes_to_the_operator(monkeypatch):
     found = Series.of(task)
     assert found is not None
     start = start_from(task, solve(_problem(X, y, 1.0), "newton"))
-    looks = found.iterates(start, lambda: (0.0, None), 1000, is_watched=False)
+    looks = found.iterates(start, lambda: Look(0.0), 1000, is_watched=False)
     # Before the multiplier moves and behind it, at the system, and behind that.
     for _ in itertools.islice(looks, 4):
         pass
@@ -200,7 +201,7 @@ def test_numbers_that_overflow_end_the_loop():
     assert found is not None
     start = cold_start(task)
     start.intercept = np.nan
-    assert np.isnan(next(found.iterates(start, lambda: (0.0, None), 1000, is_watched=False)).gap)
+    assert np.isnan(next(found.iterates(start, lambda: Look(0.0), 1000, is_watched=False)).gap)
 
 
 def test_somebody_looks_every_few_steps_whatever_the_systems(monkeypatch):
@@ -211,7 +212,7 @@ def test_somebody_looks_every_few_steps_whatever_the_systems(monkeypatch):
     found = Series.of(task)
     assert found is not None
     start = start_from(task, solve(_problem(X, y, 1.0), "newton"))
-    looks = itertools.islice(found.iterates(start, lambda: (0.0, None), 1000, is_watched=False), 5)
+    looks = itertools.islice(found.iterates(start, lambda: Look(0.0), 1000, is_watched=False), 5)
     steps = [look.n_iter for look in looks]
     assert max(np.diff([0, *steps])) <= series._PACE
 
@@ -327,3 +328,81 @@ def test_a_narrow_kernel_has_no_few_columns():
     assert not task.condense(300)
     indefinite = GramOperator(np.diag([1.0, -1.0, 1.0, 1.0, 1.0, 1.0]))
     assert indefinite.condense(6) is indefinite
+
+
+def _find_whole_steps(task, start, below, *, compiled):
+    """Whole steps that may prove a gap, and the steps that they are beside."""
+    if compiled:
+        found = Series.of(task)
+        steps = found.iterates(start, lambda: Look(np.inf, None, below), 1000, is_watched=True)
+    else:
+        steps = iterates(task, start, lambda: below)
+    seen, last = [], -1
+    for at in itertools.takewhile(lambda at: at.n_iter < 60 and at.gap > 1e-9, steps):
+        if at.is_whole_step:
+            assert at.n_iter == last + 1
+            seen.append(at)
+        else:
+            last = at.n_iter
+    return seen
+
+
+@pytest.mark.parametrize("family", ["basic", "superquantile", "max-entropy"])
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("large", [100, 1])
+def test_both_loops_find_the_same_whole_steps(family, copies, large, monkeypatch):
+    monkeypatch.setattr(series, "LARGE_SYSTEM", large)
+    X, y = _draw(80, noise=2.0)
+    mass = np.random.default_rng(1).integers(1, 5, size=80).astype(float) if copies else None
+    problem = _problem(X, y, 2.0, family, 0.7, mass=mass)
+    both = []
+    for compiled in (False, True):
+        task = _task(problem)
+        both.append(_find_whole_steps(task, cold_start(task), 1e-4, compiled=compiled))
+    plain, compiled = both
+    assert len(plain) == len(compiled) > 0
+    for one, other in zip(plain, compiled, strict=True):
+        assert one.n_iter == other.n_iter
+        assert other.objective == pytest.approx(one.objective, rel=1e-9)
+        assert other.gap == pytest.approx(one.gap, rel=1e-3, abs=1e-8 * one.objective)
+        np.testing.assert_allclose(other.w.scores, one.w.scores, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(other.dual, one.dual, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(other.slack, one.slack, rtol=1e-6, atol=1e-6)
+
+
+def test_a_whole_step_is_what_its_coefficients_make_of_it():
+    """Objective and gap are those that a certificate finds, which knows nothing of the loop."""
+    X, y = _draw(150, noise=1.5)
+    problem = _problem(X, y, 3.0)
+    task = _task(problem)
+    found = _find_whole_steps(task, cold_start(task), 1e-5, compiled=False)
+    assert found
+    for whole in found:
+        shift = task.operator.intercept_shift(whole.w.coef)
+        dual = project_balanced(task, task.dual_of(whole.w))
+        proof = judge(problem, dual, whole.intercept - shift)
+        assert whole.gap <= 1e-5 * whole.objective
+        assert proof.objective == pytest.approx(whole.objective, rel=1e-5)
+        assert proof.lower_bound == pytest.approx(whole.objective - whole.gap, rel=1e-5)
+
+
+@pytest.mark.parametrize("is_linear", [False, True])
+def test_whole_steps_prove_what_shortened_ones_do_not_yet(is_linear, monkeypatch):
+    """The same fits with and without: fewer steps, the same optimum."""
+    steps = []
+    for tries in (True, False):
+        if not tries:
+            monkeypatch.setattr(StoppingRule, "_try_whole_step", lambda *_: False)
+        monkeypatch.setattr(Series, "is_at_hand", staticmethod(lambda: not is_linear))
+        found = []
+        for seed in range(8):
+            X, y = _draw(300, seed, noise=1.5)
+            costs = RankCosts(y.size, "basic", 0.6, 1.0)
+            gram = np.exp(-0.5 * cdist(X, X) ** 2)
+            data = {"features": X} if is_linear else {"gram": gram}
+            found.append(solve(OWAProblem(y, costs, **data), "newton"))
+        steps.append(found)
+    assert sum(one.n_iter for one in steps[0]) < 0.95 * sum(one.n_iter for one in steps[1])
+    for one, other in zip(*steps, strict=True):
+        assert one.status is Status.OPTIMAL
+        assert max(one.lower_bound, other.lower_bound) <= min(one.objective, other.objective)

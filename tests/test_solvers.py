@@ -628,6 +628,7 @@ def test_certificates_lack_at_least_what_is_foreseen(family, alpha, monkeypatch)
             lacking.append(found[0])
         return found
 
+    monkeypatch.setattr(StoppingRule, "_try_whole_step", lambda *_: False)
     monkeypatch.setattr(StoppingRule, "_foresee_gap", record_foreseen)
     monkeypatch.setattr(StoppingRule, "_consider", record_lacking)
     rng = np.random.default_rng(4)

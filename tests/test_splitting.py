@@ -17,7 +17,7 @@ from owasvm.solvers.contract import Settings
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates, penalty, turns
 from owasvm.solvers.newton.effort import Effort
 from owasvm.solvers.newton.rescue import Rescue
-from owasvm.solvers.newton.series import Series
+from owasvm.solvers.newton.series import Look, Series
 from owasvm.solvers.splitting import Memory, Splitting
 
 
@@ -503,7 +503,7 @@ def test_effort_counts_the_systems_that_were_solved(is_watched):
     task = _task(problem)
     effort, known = Effort(task, 1e-6), []
     start = cold_start(task)
-    steps = Series.of(task).iterates(start, lambda: (-1.0, None), 100, is_watched=is_watched)
+    steps = Series.of(task).iterates(start, lambda: Look(-1.0), 100, is_watched=is_watched)
     for iterate in steps:
         effort.note(iterate)
         known.append((iterate.n_iter, iterate.n_solved, effort.spent))

@@ -107,7 +107,7 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
         # Few columns may have taken the place of the data.
         series = Series.of(task) if is_compiled else None
         if series is None:
-            return iterates(task, first)
+            return iterates(task, first, lambda: rule.next_look.whole_below)
         is_watched = settings.callback is not None
         return series.iterates(
             first, lambda: rule.next_look, settings.max_iter, is_watched=is_watched
@@ -118,6 +118,8 @@ def solve(problem: OWAProblem, settings: Settings, tuning: Tuning = DEFAULT) -> 
         for iterate in course.run(start):
             if rule.is_satisfied(iterate):
                 break
+            if iterate.is_whole_step:
+                continue
             if rule.is_hopeless or not math.isfinite(iterate.objective):
                 status = Status.ROUNDING_LIMIT
                 break
@@ -203,6 +205,8 @@ class _Course:
         last = start
         for last in self._steps(start):
             yield last
+            if last.is_whole_step:
+                continue
             if self._rescue.is_due(last) and not self._may_split(last):
                 # Judged before it is left behind: nothing better may come.
                 yield replace(last, is_final=True)
@@ -218,6 +222,8 @@ class _Course:
                 is_split = True
                 for found in self._finish(last):
                     yield found
+                    if found.is_whole_step:
+                        continue
                     last = found
                     if found.n_iter >= rescued.n_iter + _STEPS_BETWEEN:
                         break
@@ -239,6 +245,9 @@ class _Course:
         task = self._task
         n_large = 0
         for last in self._take_steps(start):
+            if last.is_whole_step:
+                yield last
+                continue
             self._effort.note(last)
             yield last
             n_large += int(last.n_active >= LARGE_SYSTEM)

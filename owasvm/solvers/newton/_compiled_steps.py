@@ -31,6 +31,7 @@ from owasvm.solvers.newton._loops import (
     write_active,
 )
 from owasvm.solvers.newton._rules import (
+    NEAR_ENOUGH,
     ROUNDING,
     choose_growth,
     choose_share,
@@ -42,18 +43,18 @@ IntArray = NDArray[np.int64]
 Labels = NDArray[np.int32]
 
 # Rows of `vectors`. The residual and the direction are held by their coefficients and scores, as
-# w is.
+# w is. Where a whole step is to be looked at, `TRIAL` and `VALUES` are its dual point and slacks.
 N_VECTORS = 15
 COEF, SCORES, MULTIPLIER, DUAL, SLACK = range(5)
 RESIDUAL, RESIDUAL_SCORES, DIRECTION, DIRECTION_SCORES = range(5, 9)
 # The density is the multiplier over the masses. Wanted are the coefficients that the dual point of
 # the last look asks for, and their scores.
-_TRIAL, _PARTIAL, _VALUES, _DENSITY, _WANTED, _WANTED_SCORES = range(9, 15)
+TRIAL, _PARTIAL, VALUES, _DENSITY, _WANTED, _WANTED_SCORES = range(9, 15)
 # Entries of `numbers`.
-N_NUMBERS = 17
+N_NUMBERS = 19
 INTERCEPT, PENALTY, OBJECTIVE, GAP, N_ITER, N_ACTIVE = range(6)
 STEPS, LAST_GAP, _LOSS, KNOWN_AT, _SQUARED, _MOVEMENT, IMBALANCE, INTERCEPT_STEP = range(6, 14)
-N_SOLVED, _PRODUCT, N_READ = range(14, 17)
+N_SOLVED, _PRODUCT, N_READ, WHOLE_OBJECTIVE, WHOLE_GAP = range(14, 19)
 # Where the loop stands, entries of `stage`: what is next, the blocks of ties at the point and at
 # the one before the multiplier moved, -1 where that is of no use.
 N_STAGES = 3
@@ -62,7 +63,7 @@ STAGE, N_BLOCKS, N_KEPT = range(3)
 # that somebody waits for, the loss, for which slacks are sorted, is left out.
 _FAR = 2.0
 # What is next.
-BEGIN, LOOK, STEP, LARGE_SYSTEM, BEHIND_SYSTEM = range(5)
+BEGIN, LOOK, STEP, LARGE_SYSTEM, BEHIND_SYSTEM, WHOLE_STEP, BEHIND_WHOLE_STEP = range(7)
 
 
 @njit(cache=True, internal=True, fastmath={"reassoc", "contract"})
@@ -138,8 +139,7 @@ def _take_prox(
     margin: FloatArray,
 ) -> int:
     """Overwrites the trial point and `block`: those at a step along the direction."""
-    weights, sums, mass, workspace, pooling = losses
-    v, dual = workspace.levels, vectors[_TRIAL]
+    v = losses.workspace.levels
     shift_point(
         margin,
         vectors[SCORES],
@@ -153,13 +153,27 @@ def _take_prox(
         v,
         v,
     )
+    return _pool(v, numbers[PENALTY], y, losses, block, shrink, vectors[TRIAL])
+
+
+@njit(cache=True, internal=True)
+def _pool(
+    v: FloatArray,
+    penalty: float,
+    y: FloatArray,
+    losses: RankTable,
+    block: Labels,
+    shrink: FloatArray,
+    dual: FloatArray,
+) -> int:
+    """Overwrites `block`, `shrink` and `dual`: the prox at v."""
+    weights, sums, mass, workspace, pooling = losses
     for i in range(y.size):
         dual[i] = 0.0
         block[i] = INACTIVE
     size = sort_beside(v, y, 0.0, 0.0, workspace)
     # Nobody asks for the prox itself.
-    prox = vectors[_TRIAL, :0]
-    penalty = numbers[PENALTY]
+    prox = dual[:0]
     if mass.size == 0:
         return pool_and_clip_equal(size, penalty, weights, workspace, prox, dual, block, shrink)
     return pool_and_clip_copies(
@@ -195,7 +209,7 @@ def _find_residual(
     """Writes the residual, its squared norm and the imbalance at the point."""
     coef, scores, dual = vectors[COEF], vectors[SCORES], vectors[DUAL]
     residual, residual_scores = vectors[RESIDUAL], vectors[RESIDUAL_SCORES]
-    values, partial = vectors[_VALUES], vectors[_PARTIAL]
+    values, partial = vectors[VALUES], vectors[_PARTIAL]
     wanted, wanted_scores = vectors[_WANTED], vectors[_WANTED_SCORES]
     same = 0.0
     for i in range(y.size):
@@ -336,6 +350,48 @@ def _find_direction(
     return True
 
 
+@njit(cache=True, internal=True)
+def _foresee_whole_step(
+    y: FloatArray,
+    losses: RankTable,
+    margin: FloatArray,
+    block: Labels,
+    shrink: FloatArray,
+    allowed: float,
+    vectors: FloatArray,
+    numbers: FloatArray,
+) -> bool:
+    """Whether the coefficients behind the whole step may prove the gap that is allowed.
+
+    Writes its objective and gap, and overwrites its slacks and dual point; `block` and `shrink`
+    belong to nothing any more. As :meth:`owasvm.solvers.newton.core.Inner.foresee_whole_step`.
+    """
+    coef, direction = vectors[COEF], vectors[DIRECTION]
+    scores, steps = vectors[SCORES], vectors[DIRECTION_SCORES]
+    slack, guess, dual = vectors[VALUES], vectors[_PARTIAL], vectors[TRIAL]
+    moved = numbers[INTERCEPT_STEP]
+    multiplier, intercept = vectors[MULTIPLIER], numbers[INTERCEPT]
+    shift_point(margin, scores, steps, y, intercept, moved, 1.0, multiplier, 0.0, slack, slack)
+    squared, linear = 0.0, 0.0
+    for i in range(y.size):
+        whole = coef[i] + direction[i]
+        guess[i] = y[i] * whole
+        squared += whole * (scores[i] + steps[i])
+        linear += (margin[i] if margin.size > 1 else margin[0]) * guess[i]
+    objective = 0.5 * squared + _find_loss(slack, y, losses)
+    gap = objective + 0.5 * squared - linear
+    if not gap <= allowed:
+        return False
+    for i in range(y.size):
+        gap += slack[i] * guess[i]
+        if losses.mass.size > 0:
+            guess[i] /= losses.mass[i]
+    _pool(guess, 1.0, y, losses, block, shrink, dual)
+    gap -= _dot(slack, dual)
+    numbers[WHOLE_OBJECTIVE], numbers[WHOLE_GAP] = objective, gap
+    return gap <= allowed
+
+
 @njit(cache=True)
 def run_steps(
     gram: FloatArray,
@@ -349,6 +405,7 @@ def run_steps(
     penalties: tuple[float, float],
     max_inner_steps: int,
     look_below: float,
+    whole_below: float,
     last_step: int,
     rows: IntArray,
     block: Labels,
@@ -361,16 +418,17 @@ def run_steps(
     """Changes the arrays from `rows` on in place: goes on until somebody is to look.
 
     That is at an estimated gap of `look_below`, relative to the objective, at step `last_step`,
-    where numbers overflow, and at a Newton system of the size `largest` or without a factor:
-    ``stage[STAGE]`` tells which, LOOK or LARGE_SYSTEM. After a look the loop goes on from there;
-    after the step of a large system was written, it goes on BEHIND_SYSTEM.
+    where numbers overflow, at a Newton system of the size `largest` or without a factor, and at a
+    whole step that may prove a gap of `whole_below`: ``stage[STAGE]`` tells which, LOOK,
+    LARGE_SYSTEM or WHOLE_STEP. After a look the loop goes on from there; after the step of a large
+    system was written, it goes on BEHIND_SYSTEM, and BEHIND_WHOLE_STEP after a whole step.
     """
     inner_share, solved_share, slope_share, still_falling, fast_round, lowers = rules[:6]
     last_share, patience, late_growth = rules[6:]
     direction, direction_scores = vectors[DIRECTION], vectors[DIRECTION_SCORES]
     residual, residual_scores = vectors[RESIDUAL], vectors[RESIDUAL_SCORES]
     wanted, wanted_scores = vectors[_WANTED], vectors[_WANTED_SCORES]
-    dual, trial = vectors[DUAL], vectors[_TRIAL]
+    dual, trial = vectors[DUAL], vectors[TRIAL]
     coef, scores, multiplier = vectors[COEF], vectors[SCORES], vectors[MULTIPLIER]
     density, mass = vectors[_DENSITY], losses.mass
     looks = False
@@ -396,7 +454,8 @@ def run_steps(
                 if is_last or not relative > look_below:
                     return
         stuck = False
-        ends = stage[STAGE] != BEHIND_SYSTEM and (
+        has_direction = stage[STAGE] == BEHIND_SYSTEM or stage[STAGE] == BEHIND_WHOLE_STEP
+        ends = not has_direction and (
             ends_inner_loop(
                 int(numbers[STEPS]),
                 numbers[_SQUARED],
@@ -411,7 +470,7 @@ def run_steps(
             or numbers[STEPS] >= max_inner_steps
         )
         if not ends:
-            if stage[STAGE] != BEHIND_SYSTEM:
+            if not has_direction:
                 has_kept = stage[N_KEPT] >= 0
                 if not _find_direction(
                     gram,
@@ -429,10 +488,21 @@ def run_steps(
                     _estimate_gap(y, losses, vectors, numbers)
                     return
             stage[N_KEPT] = -1
-            stage[STAGE] = STEP
             intercept_step = numbers[INTERCEPT_STEP]
             slope = -_dot(residual, direction_scores)
             slope -= numbers[IMBALANCE] * intercept_step
+            allowed = whole_below * max(1.0, abs(numbers[OBJECTIVE]))
+            if (
+                slope < 0.0
+                and stage[STAGE] != BEHIND_WHOLE_STEP
+                and 0.5 * numbers[_SQUARED] <= NEAR_ENOUGH * allowed
+                and _foresee_whole_step(
+                    y, losses, margin, block, shrink, allowed, vectors, numbers
+                )
+            ):
+                stage[STAGE] = WHOLE_STEP
+                return
+            stage[STAGE] = STEP
             if slope < 0.0:
                 squared_norm = _dot(direction, direction_scores)
                 goal, longer = slope_share * abs(slope), still_falling * slope

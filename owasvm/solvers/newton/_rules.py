@@ -4,10 +4,12 @@ import math
 
 from owasvm._jit import register_jitable
 
-__all__ = ["ROUNDING", "choose_growth", "choose_share", "ends_inner_loop"]
+__all__ = ["NEAR_ENOUGH", "ROUNDING", "choose_growth", "choose_share", "ends_inner_loop"]
 
 #: Gaps below this, relative to the objective, are rounding.
 ROUNDING = 1e-14
+#: Whole steps are looked at where the residual is within so many times the gap to prove.
+NEAR_ENOUGH = 10.0
 
 
 @register_jitable

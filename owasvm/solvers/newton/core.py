@@ -30,7 +30,7 @@ function no longer tell points apart, their derivatives still do.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -44,6 +44,7 @@ from owasvm.solvers.clock import Clock
 from owasvm.solvers.newton._bracket import begin_search, next_step
 from owasvm.solvers.newton._loops import add_up, change_along, shift_point
 from owasvm.solvers.newton._rules import (
+    NEAR_ENOUGH,
     ROUNDING,
     choose_growth,
     choose_share,
@@ -156,7 +157,9 @@ class Iterate:
     ``w_alpha``; it bounds the error up to what ``y'alpha != 0`` hides. ``n_active`` samples were
     in the last Newton system, or are in one that is left to others, ``n_solved`` in that of the
     last step. ``n_read`` rows of a kernel matrix were read since the start, where they are
-    counted. ``is_final`` marks a point that no step will improve on.
+    counted. ``is_final`` marks a point that no step will improve on, ``is_whole_step`` one beside
+    the way, to be judged once: where a step would lead that is likely to be shortened. Its gap is
+    what its own coefficients let expect.
     """
 
     w: Vector
@@ -171,6 +174,7 @@ class Iterate:
     n_solved: int = 0
     n_read: float = 0.0
     is_final: bool = False
+    is_whole_step: bool = False
 
 
 def bound_of(task: ConvexTask, dual: FloatArray) -> tuple[Vector, float]:
@@ -399,10 +403,10 @@ class Inner:
         """Move along a given direction; False where it does not descend."""
         iterate.slack = _NOTHING
         direction = _direction(self.task, self._residual, self._imbalance, w, intercept)
-        return self._advance(iterate, direction)
+        return self.advance(iterate, direction)
 
-    def step(self, iterate: Iterate) -> bool:
-        """A Newton step; False where it does not descend."""
+    def find_direction(self, iterate: Iterate) -> _Direction:
+        """The Newton step, not taken yet."""
         residual = self._residual
         # With many samples the memory of a step counts afterwards.
         del self._residual
@@ -412,7 +416,52 @@ class Inner:
             residual.coef -= iterate.w.coef
         active = self._make_active_set(iterate)
         self._last_partition = None
-        return self._advance(iterate, _newton_direction(self.task, iterate, active, residual))
+        return _newton_direction(self.task, iterate, active, residual)
+
+    def foresee_whole_step(
+        self, iterate: Iterate, direction: _Direction, squared: float, below: float
+    ) -> Iterate | None:
+        """Where the whole step leads, if its coefficients may prove a relative gap of `below`.
+
+        The system is solved for pieces of the loss that a step may leave, and the line search
+        shortens it then. If they are those of the optimum all the same, the whole step leads there
+        at once. `squared` is the squared norm of the residual.
+        """
+        task, w, step = self.task, iterate.w, direction.w
+        allowed = below * max(1.0, abs(iterate.objective))
+        is_near = direction.slope < 0.0 and 0.5 * squared <= NEAR_ENOUGH * allowed
+        is_for_it = task.linear is None and task.fixed_intercept is None
+        if not (is_near and is_for_it and step.coef.size == step.scores.size) or (
+            task.loss.is_curved or step.coef.size >= MANY_SAMPLES
+        ):
+            return None
+        whole = Vector(w.coef + step.coef, w.scores + step.scores)
+        if w.weight.size > 0:
+            whole.weight = w.weight + step.weight
+        intercept = iterate.intercept + direction.intercept
+        slack = task.margin - task.y * whole.scores - task.y * intercept
+        half = 0.5 * task.operator.inner(whole, whole)
+        objective = half + task.loss.value(slack)
+        coef = task.dual_of(whole)
+        gap = objective + half - float(np.sum(task.margin * coef))
+        if not gap <= allowed:
+            return None
+        # The dual is concave: its tangent is above it where the coefficients are feasible.
+        task.loss.project(coef if self._mass is NO_MASS else coef / self._mass, self._trial)
+        gap -= float(slack @ (self._trial.dual - coef))
+        if not gap <= allowed:
+            return None
+        return replace(
+            iterate,
+            w=whole,
+            intercept=intercept,
+            dual=self._trial.dual.copy(),
+            slack=slack,
+            objective=objective,
+            gap=gap,
+            n_iter=iterate.n_iter + 1,
+            is_whole_step=True,
+        )
 
     def _make_active_set(self, iterate: Iterate) -> ActiveSet:
         """For the next step."""
@@ -450,8 +499,11 @@ class Inner:
         )
         return direction.slope + step * direction.squared_norm - change
 
-    def _advance(self, iterate: Iterate, direction: _Direction) -> bool:
-        """Move along a direction of negative slope to where the slope has nearly vanished."""
+    def advance(self, iterate: Iterate, direction: _Direction) -> bool:
+        """Move along a direction to where its slope has nearly vanished.
+
+        False where it does not descend.
+        """
         if not direction.slope < 0.0:
             return False
         step = self._line_search(iterate, direction)
@@ -509,11 +561,14 @@ def _newton_direction(
     return _direction(task, residual, imbalance, step, intercept)
 
 
-def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
+def iterates(
+    task: ConvexTask, iterate: Iterate, whole_below: Callable[[], float] | None = None
+) -> Iterator[Iterate]:
     """The method, step by step, without end: the caller decides when an iterate will do.
 
     Yields the same object, updated, before every Newton step; its ``dual`` is valid until the next
-    one. The first iterate yielded is the start.
+    one. The first iterate yielded is the start. Where `whole_below` is given, yields whole steps
+    in between that may prove that relative gap; their arrays are their own.
     """
     tuning = task.tuning
     shares = tuning.inner_share, tuning.last_share, tuning.patience
@@ -536,9 +591,16 @@ def iterates(task: ConvexTask, iterate: Iterate) -> Iterator[Iterate]:
                 first = False
                 if inner.go_along(iterate, class_means(task), 0.0):
                     continue
-            if not inner.step(iterate):
+            direction = inner.find_direction(iterate)
+            if whole_below is not None:
+                whole = inner.foresee_whole_step(iterate, direction, squared, whole_below())
+                if whole is not None:
+                    yield whole
+            stuck = not inner.advance(iterate, direction)
+            # With many samples every vector counts while somebody looks.
+            del direction
+            if stuck:
                 # Rounding has eaten the descent; a smaller penalty gives digits back.
-                stuck = True
                 break
             steps += 1
         if steps == 0:

@@ -9,8 +9,10 @@ have paid for a part of it. Once it is there, every fit that it suits uses it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ from owasvm.solvers.newton.core import ConvexTask, Iterate, class_means, is_firs
 
 FloatArray = NDArray[np.float64]
 
-__all__ = ["LARGE_SYSTEM", "Series"]
+__all__ = ["LARGE_SYSTEM", "Look", "Series"]
 
 # At 320, 620 and 900 samples a search takes 0.77, 0.89 and 0.9 of the time, single fits of 1,000
 # and 1,100 samples take 0.9, of 2,500 samples 0.9, and half of it where rows are most of a step.
@@ -40,6 +42,24 @@ LARGE_SYSTEM = 200
 _PACE = 16
 # Seconds that single fits of a process spend without the loop before it is compiled for them.
 _WORTH_COMPILING = 2.0
+
+
+class Look(NamedTuple):
+    """What is worth a look.
+
+    Parameters
+    ----------
+    below : float
+        An estimated relative gap.
+    at : int or None, default=None
+        A step, if there is one.
+    whole_below : float, default=-inf
+        A relative gap that the whole of a step may prove.
+    """
+
+    below: float
+    at: int | None = None
+    whole_below: float = -math.inf
 
 
 class _Demand:
@@ -99,7 +119,7 @@ class Series:
     def iterates(
         self,
         start: Iterate,
-        next_look: Callable[[], tuple[float, int | None]],
+        next_look: Callable[[], Look],
         max_iter: int,
         *,
         is_watched: bool,
@@ -111,8 +131,7 @@ class Series:
         start : Iterate
             Where to begin.
         next_look : callable
-            The relative gap at which an iterate is worth a look, at present, and the step, if
-            there is one.
+            What is worth a look, at present.
         max_iter : int
             A step at which to look in any case.
         is_watched : bool
@@ -135,8 +154,8 @@ class Series:
         first = is_first(start)
         last_step = 0 if first else min(iterate.n_iter + pace, max_iter)
         while True:
-            look_below, look_at = next_look()
-            self._run(look_below, last_step if look_at is None else min(last_step, look_at))
+            look = next_look()
+            self._run(look, last_step if look.at is None else min(last_step, look.at))
             iterate.intercept = float(numbers[compiled.INTERCEPT])
             iterate.penalty = float(numbers[compiled.PENALTY])
             iterate.objective = float(numbers[compiled.OBJECTIVE])
@@ -153,13 +172,32 @@ class Series:
                     # Behind this one the first step of the inner loop is still to come.
                     self._go_along(class_means(self._task), 0.0)
                     numbers[compiled.STEPS] = -1.0
+            elif stage[compiled.STAGE] == compiled.WHOLE_STEP:
+                yield self._describe_whole_step(iterate)
+                stage[compiled.STAGE] = compiled.BEHIND_WHOLE_STEP
             else:
                 if not is_watched:
                     # Others may know a better way to solve such systems.
                     yield iterate
                 self._solve_large_system(iterate)
 
-    def _run(self, look_below: float, last_step: int) -> None:
+    def _describe_whole_step(self, iterate: Iterate) -> Iterate:
+        """Where the loop stands before a line search, and what it has found out about its end."""
+        vectors, numbers = self._vectors, self._numbers
+        coef = vectors[compiled.COEF] + vectors[compiled.DIRECTION]
+        return replace(
+            iterate,
+            w=Vector(coef, vectors[compiled.SCORES] + vectors[compiled.DIRECTION_SCORES]),
+            intercept=iterate.intercept + float(numbers[compiled.INTERCEPT_STEP]),
+            dual=vectors[compiled.TRIAL].copy(),
+            slack=vectors[compiled.VALUES].copy(),
+            objective=float(numbers[compiled.WHOLE_OBJECTIVE]),
+            gap=float(numbers[compiled.WHOLE_GAP]),
+            n_iter=iterate.n_iter + 1,
+            is_whole_step=True,
+        )
+
+    def _run(self, look: Look, last_step: int) -> None:
         """Let the loop go on."""
         task, tuning = self._task, self._task.tuning
         rules = (
@@ -184,7 +222,8 @@ class Series:
             tuning.growths,
             (task.first_penalty, task.max_penalty),
             tuning.max_inner_steps,
-            look_below,
+            look.below,
+            look.whole_below,
             last_step,
             self._rows,
             self._blocks[0],

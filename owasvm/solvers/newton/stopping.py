@@ -14,7 +14,7 @@ from owasvm.problem import OWAProblem
 from owasvm.solvers.newton._bracket import Bracket
 from owasvm.solvers.newton._rules import ROUNDING
 from owasvm.solvers.newton.core import MANY_SAMPLES, ConvexTask, Iterate
-from owasvm.solvers.newton.series import LARGE_SYSTEM
+from owasvm.solvers.newton.series import LARGE_SYSTEM, Look
 
 FloatArray = NDArray[np.float64]
 
@@ -146,6 +146,7 @@ class StoppingRule:
         self._best: Certificate | None = None
         self._self_proven = True
         self._judge_below = tol
+        self._whole_below = tol
         self._judge_at = 0
         self._judged_at = np.nan
         # The step at which a proof by another point will do.
@@ -176,14 +177,16 @@ class StoppingRule:
         )
 
     @property
-    def next_look(self) -> tuple[float, int | None]:
-        """The estimated relative gap at which an iterate is worth a look, and a step that is."""
+    def next_look(self) -> Look:
+        """What is worth a look."""
         if self._satisfied_at is None:
-            return max(self._judge_below, ROUNDING), self._redeemed_at
-        return self._polished_below, self._last_step
+            return Look(max(self._judge_below, ROUNDING), self._redeemed_at, self._whole_below)
+        return Look(self._polished_below, self._last_step)
 
     def is_satisfied(self, iterate: Iterate) -> bool:
         """Whether to stop here."""
+        if iterate.is_whole_step:
+            return self._try_whole_step(iterate)
         estimate = iterate.gap / max(1.0, abs(iterate.objective))
         # At rounding level a smaller penalty may still help where a smaller estimate cannot.
         cooled = estimate <= ROUNDING and iterate.penalty != self._judged_at
@@ -200,6 +203,21 @@ class StoppingRule:
             return False
         self._ask(iterate, estimate)
         return True
+
+    def _try_whole_step(self, iterate: Iterate) -> bool:
+        """Judge where a whole step leads; nothing but a proof changes what iterates are asked."""
+        dual = project_balanced(self._task, self._task.dual_of(iterate.w))
+        scale = max(1.0, abs(iterate.objective))
+        lacking = (iterate.objective - self._find_tangent(dual, iterate)) / scale
+        if lacking <= self._tol:
+            lacking, best = self._consider(dual, iterate)
+            if lacking <= self._tol and self._self_proven:
+                self._satisfied_at, self._redeemed_at = iterate.n_iter, None
+                self._plan_polish(best, iterate.n_iter)
+                return self._is_polished
+        below = ask_below(iterate.gap / scale, lacking, self._tol, _LONGEST_WAIT)
+        self._whole_below = min(below, self._whole_below)
+        return False
 
     def _ask(self, iterate: Iterate, estimate: float) -> None:
         """Judge an iterate; of many samples without what can be made again."""
@@ -292,13 +310,18 @@ class StoppingRule:
         The dual is concave, so its tangent at the coefficients of w is above it. Without a product
         with the data, which half of a certificate is made of.
         """
-        task, w = self._task, iterate.w
-        if self._problem.loss != "hinge" or task.linear is not None or w.scores.size == 0:
+        task = self._task
+        if self._problem.loss != "hinge" or task.linear is not None or iterate.w.scores.size == 0:
             return 0.0
-        above = float(dual.sum()) - 0.5 * task.operator.inner(w, w)
-        above -= float((task.y * w.scores) @ (dual - task.dual_of(w)))
         reached = min(iterate.objective, self._problem.constant_classifier[1]) - iterate.gap
+        above = self._find_tangent(dual, iterate)
         return (reached - above) / max(1.0, abs(iterate.objective))
+
+    def _find_tangent(self, dual: FloatArray, iterate: Iterate) -> float:
+        """The tangent of the dual at the coefficients of w, which is above it, at a point."""
+        task, w = self._task, iterate.w
+        above = float(np.sum(task.margin * dual)) - 0.5 * task.operator.inner(w, w)
+        return above - float((task.y * w.scores) @ (dual - task.dual_of(w)))
 
     def _is_raising_worth_it(self, iterate: Iterate) -> bool:
         """Whether w = 0 is nearly best, or steps on a kernel take longer than a certificate."""

@@ -39,7 +39,7 @@ class Tuning:
     # A warm start resumes at this share of the last penalty (-1, -2 % with ``--warm``). Slacks
     # below the second number count as on the margin, where coefficients move less than costs
     # (0, 0 %).
-    restart_share: float = 0.1
+    restart_share: float = 0.2
     on_margin: float = 1e-4
     # Where coefficients that go on along C as they have come move w by less than this share of its
     # squared norm, the next solution starts from there: paths of linear models with many samples
