@@ -8,8 +8,7 @@ step is the best one for its h: ``db = (ridge imbalance - e'B h) / e'e``. What i
 a system of feature size. Columns of text differ in their frequency by factors of thousands; the
 diagonal of this system knows them, that of the system of the size of A would not.
 
-Rows are those of a CSR matrix, given by ``data``, ``indices`` and ``indptr``. Only what reads them
-is compiled.
+Rows are those of a CSR matrix, given by ``data``, ``indices`` and ``indptr``.
 """
 
 import numpy as np
@@ -98,7 +97,7 @@ def _add_scatter(
         add_row(dot_row(values, columns, vector), values, columns, out)
 
 
-@njit(cache=True)
+@njit(cache=True, internal=True)
 def _add_product(
     data: FloatArray,
     indices: Indices,
@@ -141,6 +140,67 @@ def _add_product(
             add_rows(data, indices, indptr, first, last, image, out)
 
 
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _descend(
+    data: FloatArray,
+    indices: Indices,
+    indptr: Indices,
+    offsets: IntArray,
+    shrink: FloatArray,
+    tie: FloatArray,
+    tied_sums: FloatArray,
+    coupling: FloatArray,
+    squared_ones: float,
+    diagonal: FloatArray,
+    ridge: float,
+    accuracy: float,
+    budget: int,
+    rest: FloatArray,
+    image: FloatArray,
+    h: FloatArray,
+) -> bool:
+    """Changes `h` in place, 0 at first, and `rest`, the right-hand side; overwrites `image`.
+
+    Conjugate gradients with `diagonal` as preconditioner. Whether what is left of the side has
+    fallen to `accuracy` times its first value.
+    """
+    direction, product = rest / diagonal, np.empty(rest.size)
+    height, squared = 0.0, 0.0
+    for j in range(rest.size):
+        height += rest[j] * direction[j]
+        squared += rest[j] * rest[j]
+    goal = accuracy * accuracy * squared
+    for _ in range(budget):
+        if squared <= goal:
+            break
+        along = 0.0
+        for j in range(rest.size):
+            product[j] = ridge * direction[j]
+            along += coupling[j] * direction[j]
+        _add_product(
+            data, indices, indptr, offsets, shrink, tie, tied_sums, direction, image, product
+        )
+        share = along / squared_ones if squared_ones > 0.0 else 0.0
+        curvature = 0.0
+        for j in range(rest.size):
+            product[j] -= share * coupling[j]
+            curvature += direction[j] * product[j]
+        if not curvature > 0.0:
+            # Rounding has eaten the ridge.
+            break
+        distance = height / curvature
+        previous, height, squared = height, 0.0, 0.0
+        for j in range(rest.size):
+            h[j] += distance * direction[j]
+            rest[j] -= distance * product[j]
+            height += rest[j] * rest[j] / diagonal[j]
+            squared += rest[j] * rest[j]
+        growth = height / previous
+        for j in range(rest.size):
+            direction[j] = growth * direction[j] + rest[j] / diagonal[j]
+    return squared <= goal
+
+
 def _sum_large_blocks(
     data: FloatArray, indices: Indices, indptr: Indices, active: ActiveSet, n_columns: int
 ) -> FloatArray:
@@ -171,7 +231,6 @@ def solve_by_conjugate_gradients(
     rows, coupling, diagonal = _take_rows(*all_rows, active, residual.size)
     squared_ones = float(ones @ ones) if free else 0.0
     image = np.empty(ones.size)
-    offsets, shrink, tie = active.offsets, active.shrink, active.tie
     sums = _sum_large_blocks(*rows, active, residual.size)
     demand = ridge * active.imbalance / squared_ones if squared_ones > 0.0 else fixed_step
     rest = ridge * residual - demand * coupling
@@ -181,31 +240,13 @@ def solve_by_conjugate_gradients(
     np.maximum(diagonal, 0.0, out=diagonal)
     diagonal += ridge
     h = np.zeros(residual.size)
-    direction = rest / diagonal
-    height, squared = float(rest @ direction), float(rest @ rest)
-    goal = accuracy**2 * squared
-    for _ in range(budget):
-        if squared <= goal:
-            break
-        product = ridge * direction
-        _add_product(*rows, offsets, shrink, tie, sums, direction, image, product)
-        if squared_ones > 0.0:
-            product -= (float(coupling @ direction) / squared_ones) * coupling
-        curvature = float(direction @ product)
-        if not curvature > 0.0:
-            # Rounding has eaten the ridge.
-            break
-        distance = height / curvature
-        h += distance * direction
-        product *= distance
-        rest -= product
-        scaled = rest / diagonal
-        previous, height, squared = height, float(rest @ scaled), float(rest @ rest)
-        direction *= height / previous
-        direction += scaled
+    blocks = active.offsets, active.shrink, active.tie, sums
+    converged = _descend(
+        *rows, *blocks, coupling, squared_ones, diagonal, ridge, accuracy, budget, rest, image, h
+    )
     scores = sparse_scores(*all_rows, h)
     image = active.apply(scores[active.samples] * active.root)
     step = fixed_step
     if squared_ones > 0.0:
         step = (ridge * active.imbalance - float(ones @ image)) / squared_ones
-    return h, scores, step, image + step * ones, squared <= goal
+    return h, scores, step, image + step * ones, converged
