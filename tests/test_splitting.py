@@ -11,7 +11,7 @@ from owasvm.grouping import assign_costs
 from owasvm.problem import OWAProblem
 from owasvm.samples import Vector
 from owasvm.solution import Status
-from owasvm.solvers import solve
+from owasvm.solvers import solve, splitting
 from owasvm.solvers.clock import Clock
 from owasvm.solvers.contract import Settings
 from owasvm.solvers.newton import ConvexTask, cold_start, iterates, penalty, turns
@@ -84,6 +84,53 @@ def test_the_fixed_point_is_the_solution(options):
     squared = float(method.coef @ method.scores)
     value, _ = objective(problem, squared, method.scores, method.intercept)
     assert value == pytest.approx(known.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"weighted": True}, {"loss": "squared_hinge"}, {"C": 50.0}, {"ranks": "class"}],
+    ids=str,
+)
+def test_an_inverse_in_single_precision_leads_to_the_same_point(options, monkeypatch):
+    """What it leaves of a side is found by the kernel itself, and mended."""
+    monkeypatch.setattr(splitting, "_MANY_SAMPLES", 1)
+    problem = _problem(90, **options)
+    known = solve(problem, "newton", tol=1e-10)
+    task = _task(problem)
+    rho = max(30.0 * task.unit_penalty, 1.0)
+    method = Splitting(task.operator, problem.y, task.loss, np.ones(1), rho)
+    assert method._system.is_single
+    steps = method.iterate(np.ones(90), np.zeros(90))
+    for _ in range(60):
+        for _ in range(10):
+            next(steps)
+        method.correct()
+        scores = task.operator.vector(method.coef.copy()).scores
+        np.testing.assert_allclose(method.scores, scores, atol=1e-9 * np.abs(scores).max())
+    assert method.coef.sum() == pytest.approx(0.0, abs=1e-9)
+    slack = 1.0 - problem.y * (method.scores + method.intercept)
+    np.testing.assert_allclose(method.slack, slack, atol=1e-12)
+    squared = float(method.coef @ method.scores)
+    value, _ = objective(problem, squared, method.scores, method.intercept)
+    assert value == pytest.approx(known.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-45, 1e45])
+def test_what_single_precision_cannot_invert_is_inverted_in_double(scale, monkeypatch):
+    """A smooth kernel and a large penalty; numbers that are too small or too large for it."""
+    monkeypatch.setattr(splitting, "_MANY_SAMPLES", 1)
+    X, y, _ = _draw(60)
+    gram = scale * np.exp(-0.01 * cdist(X, X) ** 2)
+    task = _task(OWAProblem(y, assign_costs(y, "basic", 0.3, 1.0 / scale, None), gram=gram))
+    rho = 1e9 if scale == 1.0 else 30.0 * task.unit_penalty
+    with np.errstate(all="ignore"):
+        method = Splitting(task.operator, y, task.loss, np.ones(1), rho)
+    assert not method._system.is_single
+    steps = method.iterate(np.ones(60), np.zeros(60))
+    next(steps)
+    method.correct()
+    scores = task.operator.vector(method.coef.copy()).scores
+    np.testing.assert_allclose(method.scores, scores, atol=1e-5 * np.abs(scores).max())
 
 
 def test_the_memory_solves_linear_equations():

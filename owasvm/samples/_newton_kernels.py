@@ -191,7 +191,10 @@ def add_gram_rows_to(
 
 @njit(cache=True)
 def lift_gram(
-    gram: FloatArray, means: FloatArray, diagonal: FloatArray, matrix: FloatArray
+    gram: FloatArray,
+    means: FloatArray,
+    diagonal: FloatArray,
+    matrix: FloatArray | NDArray[np.float32],
 ) -> None:
     """Overwrites the upper triangle of `matrix`: ``Q + diag(diagonal)``."""
     for i in range(diagonal.size):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsymv
+from scipy.linalg.blas import dsymv, ssymv
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from owasvm._jit import njit
@@ -22,8 +22,13 @@ IntArray = NDArray[np.int64]
 __all__ = ["Preconditioner", "multiply_symmetric", "solve_projected"]
 
 
-def multiply_symmetric(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """``matrix @ vector``, reading one triangle only, which takes half the time or less."""
+def multiply_symmetric(matrix: FloatArray | NDArray[np.float32], vector: FloatArray) -> FloatArray:
+    """``matrix @ vector``, reading one triangle only, which takes half the time or less.
+
+    A matrix in single precision makes a product in single precision.
+    """
+    if matrix.dtype == np.float32:
+        return np.asarray(ssymv(1.0, matrix.T, vector, lower=1), dtype=np.float64)
     return np.asarray(dsymv(1.0, matrix.T, vector, lower=1))
 
 

@@ -240,9 +240,21 @@ def solve_by_conjugate_gradients(
     np.maximum(diagonal, 0.0, out=diagonal)
     diagonal += ridge
     h = np.zeros(residual.size)
-    blocks = active.offsets, active.shrink, active.tie, sums
     converged = _descend(
-        *rows, *blocks, coupling, squared_ones, diagonal, ridge, accuracy, budget, rest, image, h
+        *rows,
+        active.offsets,
+        active.shrink,
+        active.tie,
+        sums,
+        coupling,
+        squared_ones,
+        diagonal,
+        ridge,
+        accuracy,
+        budget,
+        rest,
+        image,
+        h,
     )
     scores = sparse_scores(*all_rows, h)
     image = active.apply(scores[active.samples] * active.root)

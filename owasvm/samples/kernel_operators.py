@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs, spotrf, spotri
 
 from owasvm.samples._newton_kernels import (
     add_gram_rows,
@@ -44,6 +44,7 @@ from owasvm.samples.rows import make_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Matrix = NDArray[np.float64] | NDArray[np.float32]
 
 __all__ = ["GramOperator", "KernelOperator", "LiftedFactor", "multiply_symmetric"]
 
@@ -160,10 +161,14 @@ class KernelOperator(PlainOperator):
 
 
 class LiftedFactor:
-    """A Cholesky factor in memory, of a matrix whose upper triangle is read and overwritten."""
+    """A Cholesky factor in memory, of a matrix whose upper triangle is read and overwritten.
 
-    def __init__(self, matrix: FloatArray) -> None:
-        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+    As precise as the matrix.
+    """
+
+    def __init__(self, matrix: Matrix) -> None:
+        factorise = spotrf if matrix.dtype == np.float32 else dpotrf
+        factor, info = factorise(matrix.T, lower=1, overwrite_a=1, clean=0)
         self._factor = factor if info == 0 else np.full_like(factor, np.nan)
 
     def solve_half(self, columns: FloatArray) -> FloatArray:
@@ -176,7 +181,8 @@ class LiftedFactor:
         return 2.0 * np.log(self._factor.diagonal())
 
     def invert(self) -> Callable[[FloatArray], FloatArray]:
-        inverse, info = dpotri(self._factor, lower=1, overwrite_c=1)
+        invert = spotri if self._factor.dtype == np.float32 else dpotri
+        inverse, info = invert(self._factor, lower=1, overwrite_c=1)
         if info != 0:
             inverse = np.full_like(inverse, np.nan)
         return lambda vector: multiply_symmetric(inverse.T, vector)
@@ -275,8 +281,8 @@ class GramOperator(KernelOperator):
     def can_lift(self) -> bool:
         return True
 
-    def lift(self, diagonal: FloatArray) -> Lifted:
-        matrix = np.empty_like(self.gram)
+    def lift(self, diagonal: FloatArray, *, single: bool = False) -> Lifted:
+        matrix: Matrix = np.empty(self.gram.shape, dtype=np.float32 if single else np.float64)
         lift_gram(self.gram, self.means, diagonal, matrix)
         return LiftedFactor(matrix)
 

@@ -295,7 +295,9 @@ class _OnDemandOperator(PlainOperator):
     def can_lift(self) -> bool:
         return self.n_samples <= self._largest_block
 
-    def lift(self, diagonal: FloatArray) -> Lifted:
+    def lift(self, diagonal: FloatArray, *, single: bool = False) -> Lifted:
+        # Nobody asks for it here.
+        del single
         everyone = np.arange(self.n_samples)
         matrix = self.centred_block(everyone, everyone)
         matrix[np.diag_indices(self.n_samples)] += diagonal

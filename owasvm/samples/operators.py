@@ -258,8 +258,11 @@ class Operator(Protocol):
     def can_lift(self) -> bool:
         """Whether :meth:`lift` is at hand."""
 
-    def lift(self, diagonal: FloatArray) -> Lifted:
-        """The (centred) kernel matrix with something added to its diagonal, factorised."""
+    def lift(self, diagonal: FloatArray, *, single: bool = False) -> Lifted:
+        """The (centred) kernel matrix with something added to its diagonal, factorised.
+
+        In single precision where that will do and takes less time.
+        """
 
 
 class PlainOperator:
@@ -304,7 +307,8 @@ class PlainOperator:
     def can_lift(self) -> bool:
         return False
 
-    def lift(self, diagonal: FloatArray) -> Lifted:
+    def lift(self, diagonal: FloatArray, *, single: bool = False) -> Lifted:
+        del diagonal, single
         raise NotImplementedError(f"{type(self).__name__} has no matrix to add a diagonal to.")
 
 

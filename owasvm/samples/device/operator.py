@@ -142,7 +142,9 @@ class DeviceOperator(KernelOperator):
         # A factor stands beside its matrix, and the one before it may still be in use.
         return 24.0 * self.n_samples**2 / _SYSTEM_SHARE <= self._place.free_memory
 
-    def lift(self, diagonal: FloatArray) -> Lifted:
+    def lift(self, diagonal: FloatArray, *, single: bool = False) -> Lifted:
+        # Nobody asks for it here.
+        del single
         place, everything = self._place, np.arange(self.n_samples)
         matrix = self._values.between(everything, everything)
         means = place.send(self.means)

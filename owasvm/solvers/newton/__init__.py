@@ -287,7 +287,8 @@ class _Course:
         """Whether splitting has its turn, or is to have it before interior points have theirs."""
         if self._turn.is_at_work:
             return True
-        return self._turn.is_open and not self._rescue.is_preferred(last, self._turn.expected)
+        expected = self._turn.expected_in_double
+        return self._turn.is_open and not self._rescue.is_preferred(last, expected)
 
     def _limit_size(self, size: int) -> int:
         """Size of systems for which few columns are looked for."""

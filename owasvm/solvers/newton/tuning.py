@@ -36,9 +36,9 @@ class Tuning:
     shrink: float = 0.1
     # Where the gap fell to this share in one round the outer loop is fast anyway (0, -1 %).
     fast_round: float = 0.7
-    # A warm start resumes at this share of the last penalty (63 paths with 0.1, 0.15 and 0.3: 1.04,
-    # 1.02 and 1.02 times the time). Slacks below the second number count as on the margin, where
-    # coefficients move less than costs (0, 0 %).
+    # A warm start resumes at this share of the last penalty (63 paths with 0.1, 0.15 and 0.3:
+    # 1.04, 1.02 and 1.02 times the time). Slacks below the second number count as on the margin,
+    # where coefficients move less than costs (0, 0 %).
     restart_share: float = 0.2
     on_margin: float = 1e-4
     # Where coefficients that go on along C as they have come move w by less than this share of its
