@@ -430,10 +430,10 @@ class Inner:
         task, w, step = self.task, iterate.w, direction.w
         allowed = below * max(1.0, abs(iterate.objective))
         is_near = direction.slope < 0.0 and 0.5 * squared <= NEAR_ENOUGH * allowed
-        is_for_it = task.linear is None and task.fixed_intercept is None
-        if not (is_near and is_for_it and step.coef.size == step.scores.size) or (
-            task.loss.is_curved or step.coef.size >= MANY_SAMPLES
-        ):
+        is_plain = task.linear is None and task.fixed_intercept is None and not task.loss.is_curved
+        # Of many samples, and of those elsewhere, not all of that is at hand.
+        is_whole = step.coef.size == step.scores.size == task.y.size < MANY_SAMPLES
+        if not (is_near and is_plain and is_whole):
             return None
         whole = Vector(w.coef + step.coef, w.scores + step.scores)
         if w.weight.size > 0:
