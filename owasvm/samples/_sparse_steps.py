@@ -164,9 +164,11 @@ def _descend(
     Conjugate gradients with `diagonal` as preconditioner. Whether what is left of the side has
     fallen to `accuracy` times its first value.
     """
-    direction, product = rest / diagonal, np.empty(rest.size)
+    direction, product = np.empty(rest.size), np.empty(rest.size)
     height, squared = 0.0, 0.0
     for j in range(rest.size):
+        # Of arrays this would take longer to compile.
+        direction[j] = rest[j] / diagonal[j]
         height += rest[j] * direction[j]
         squared += rest[j] * rest[j]
     goal = accuracy * accuracy * squared
