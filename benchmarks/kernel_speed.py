@@ -8,6 +8,7 @@ their gap; everything is compiled before the first measurement, as ``owasvm warm
     OWASVM_DATA=... python benchmarks/kernel_speed.py [dataset ...]   # the six of the paper
     python benchmarks/kernel_speed.py --wide [dataset ...]   # data that nothing was tuned on
     python benchmarks/kernel_speed.py --samples 2500         # five of them with so many samples
+    python benchmarks/kernel_speed.py --noisy      # seven others, with much noise
 """
 
 from common import (
@@ -60,12 +61,15 @@ def list_paper(names: list[str]) -> Iterator[Case]:
                 yield Case(name, kernel_name(sigma), K, y, "basic", 0.6, C)
 
 
-def list_wide(names: list[str], n_samples: int | None = None) -> Iterator[Case]:
-    """Data that nothing was tuned on, with another number of samples if one is given."""
-    data = wide_set.load_all() if n_samples is None else wide_set.load_large(n_samples)
+def list_wide(names: list[str], kind: str, n_samples: int | None) -> Iterator[Case]:
+    """Data of :mod:`wide_set`, with another number of samples if one is given."""
+    if kind == "noisy":
+        data = wide_set.load_noisy()
+    else:
+        data = wide_set.load_all() if n_samples is None else wide_set.load_large(n_samples)
     chosen = {name: data[name] for name in names or data}
     known, K = None, np.empty((0, 0))
-    for fit in wide_set.list_fits(chosen, large=n_samples is not None):
+    for fit in wide_set.list_fits(chosen, kind=kind):
         X, y = data[fit.data]
         if known != (fit.data, fit.gamma):
             known, K = (fit.data, fit.gamma), rbf_kernel(X, gamma=fit.gamma)
@@ -77,6 +81,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="datasets, all by default")
     parser.add_argument("--wide", action="store_true", help="data that nothing was tuned on")
     parser.add_argument("--samples", type=int, help="of that data with so many samples")
+    parser.add_argument("--noisy", action="store_true", help="data with much noise")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", ConstantClassifierWarning)
@@ -89,9 +94,11 @@ def main() -> None:
     groups: dict[str, list[float]] = {}
     missed = 0
     largest = 0.0
-    is_wide = arguments.wide or arguments.samples is not None
-    chosen = arguments.names
-    cases = list_wide(chosen, arguments.samples) if is_wide else list_paper(chosen)
+    kind = "noisy" if arguments.noisy else "wide" if arguments.samples is None else "large"
+    if arguments.wide or arguments.noisy or arguments.samples is not None:
+        cases = list_wide(arguments.names, kind, arguments.samples)
+    else:
+        cases = list_paper(arguments.names)
     for case in cases:
         ours = OWASVC(
             case.C, kernel="precomputed", weights=case.weights, alpha=case.alpha, tol=1e-6
