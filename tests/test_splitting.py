@@ -88,7 +88,7 @@ def test_the_fixed_point_is_the_solution(options):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"weighted": True}, {"loss": "squared_hinge"}, {"C": 50.0}, {"ranks": "class"}],
+    [{}, {"weighted": True}, {"C": 50.0}, {"ranks": "class"}],
     ids=str,
 )
 def test_an_inverse_in_single_precision_leads_to_the_same_point(options, monkeypatch):
@@ -113,6 +113,13 @@ def test_an_inverse_in_single_precision_leads_to_the_same_point(options, monkeyp
     squared = float(method.coef @ method.scores)
     value, _ = objective(problem, squared, method.scores, method.intercept)
     assert value == pytest.approx(known.objective, rel=1e-7)
+
+
+def test_squared_deviations_are_left_to_double_precision(monkeypatch):
+    monkeypatch.setattr(splitting, "_MANY_SAMPLES", 1)
+    task = _task(_problem(60, loss="squared_hinge"))
+    method = Splitting(task.operator, task.y, task.loss, np.ones(1), 30.0 * task.unit_penalty)
+    assert not method._system.is_single
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-45, 1e45])

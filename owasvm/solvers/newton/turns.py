@@ -121,7 +121,7 @@ class SplittingTurn:
         self._is_steep = is_steep
         n_samples = task.operator.n_samples
         self._far = _GOAL if task.loss.is_curved else _FAR
-        share = _SINGLE if is_single(task.operator) else 1.0
+        share = _SINGLE if is_single(task.operator, task.loss) else 1.0
         self._inversion = share * float(n_samples) ** 3
         self._iteration = share * 0.5 * reading(n_samples) + _PER_ITERATION
         # A factor, its inverse, and products that read a triangle.
