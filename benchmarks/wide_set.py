@@ -1,8 +1,10 @@
 """Problems off the beaten track: data that no constant of the solvers was tuned on.
 
 Ten data sets made or shipped by scikit-learn (ties on integer grids, imbalance, duplicates, many
-and few features), five weights, three kernel widths, four values of C: 600 fits. And seven with
-much noise, where with steep weights w = 0 is nearly the best classifier: 252 fits.
+and few features), five weights, three kernel widths, four values of C: 600 fits.
+
+And seven with much noise, where with steep weights w = 0 is nearly the best classifier: 252 fits.
+Other draws of these were used to choose constants.
 """
 
 from __future__ import annotations

@@ -29,6 +29,9 @@ IntArray = NDArray[np.int64]
 Values = NDArray[np.float64] | NDArray[np.float32]
 Indices = NDArray[np.int32] | NDArray[np.int64]
 
+# The rows as CSR, `offsets`, `shrink` and `tie` of the active set, and sums of its large blocks.
+System = tuple[FloatArray, Indices, Indices, IntArray, FloatArray, FloatArray, FloatArray]
+
 # Tied blocks from this size on are worth a vector of their own.
 _LARGE_BLOCK = 4096
 
@@ -142,13 +145,7 @@ def _add_product(
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
 def _descend(
-    data: FloatArray,
-    indices: Indices,
-    indptr: Indices,
-    offsets: IntArray,
-    shrink: FloatArray,
-    tie: FloatArray,
-    tied_sums: FloatArray,
+    system: System,
     coupling: FloatArray,
     squared_ones: float,
     diagonal: FloatArray,
@@ -161,7 +158,8 @@ def _descend(
 ) -> bool:
     """Changes `h` in place, 0 at first, and `rest`, the right-hand side; overwrites `image`.
 
-    Conjugate gradients with `diagonal` as preconditioner. Whether what is left of the side has
+    Conjugate gradients with `diagonal` as preconditioner; `system` is what :func:`_add_product`
+    begins with. Whether what is left of the side has
     fallen to `accuracy` times its first value.
     """
     direction, product = np.empty(rest.size), np.empty(rest.size)
@@ -179,9 +177,7 @@ def _descend(
         for j in range(rest.size):
             product[j] = ridge * direction[j]
             along += coupling[j] * direction[j]
-        _add_product(
-            data, indices, indptr, offsets, shrink, tie, tied_sums, direction, image, product
-        )
+        _add_product(*system, direction, image, product)
         share = along / squared_ones if squared_ones > 0.0 else 0.0
         curvature = 0.0
         for j in range(rest.size):
@@ -242,22 +238,9 @@ def solve_by_conjugate_gradients(
     np.maximum(diagonal, 0.0, out=diagonal)
     diagonal += ridge
     h = np.zeros(residual.size)
-    converged = _descend(
-        *rows,
-        active.offsets,
-        active.shrink,
-        active.tie,
-        sums,
-        coupling,
-        squared_ones,
-        diagonal,
-        ridge,
-        accuracy,
-        budget,
-        rest,
-        image,
-        h,
-    )
+    system = (*rows, active.offsets, active.shrink, active.tie, sums)
+    how = diagonal, ridge, accuracy, budget
+    converged = _descend(system, coupling, squared_ones, *how, rest, image, h)
     scores = sparse_scores(*all_rows, h)
     image = active.apply(scores[active.samples] * active.root)
     step = fixed_step

@@ -136,20 +136,22 @@ class _System:
         self.is_single = single
         self._inverse = operator.lift(ridge, single=single).invert()
         if self.is_single:
-            left = probe - self._apply(self._inverse(probe))
+            left, _ = self._find_left(probe, self._inverse(probe))
             if not float(left @ left) <= _MOST_LEFT**2 * float(probe @ probe):
                 self.is_single = False
                 self._inverse = operator.lift(ridge).invert()
 
-    def _apply(self, solution: FloatArray) -> FloatArray:
-        return self._operator.vector(solution.copy()).scores + self._ridge * solution
+    def _find_left(self, side: FloatArray, solution: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What a solution leaves of a side, and what K makes of it."""
+        image = self._operator.vector(solution.copy()).scores
+        return side - image - self._ridge * solution, image
 
     def solve(self, side: FloatArray) -> FloatArray:
         """The solution, exact."""
         solution = self._inverse(side)
         if self.is_single:
             for _ in range(_CORRECTIONS):
-                change = self._inverse(side - self._apply(solution))
+                change = self._inverse(self._find_left(side, solution)[0])
                 solution = solution + change
                 if not np.abs(change).max() > np.finfo(float).eps * np.abs(solution).max():
                     break
@@ -165,10 +167,9 @@ class _System:
 
     def correct(self) -> FloatArray:
         """Find out what the last solution has left, for the next one; what K makes of it."""
-        solution = self._solution
-        image = self._apply(solution)
-        self._solution = solution + self._inverse(self._side - image)
-        return image - self._ridge * solution
+        left, image = self._find_left(self._side, self._solution)
+        self._solution = self._solution + self._inverse(left)
+        return image
 
 
 class Splitting:

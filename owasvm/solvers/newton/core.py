@@ -435,9 +435,8 @@ class Inner:
         is_whole = step.coef.size == step.scores.size == task.y.size < MANY_SAMPLES
         if not (is_near and is_plain and is_whole):
             return None
-        whole = Vector(w.coef + step.coef, w.scores + step.scores)
-        if w.weight.size > 0:
-            whole.weight = w.weight + step.weight
+        whole = w.copy()
+        whole.move(1.0, step)
         intercept = iterate.intercept + direction.intercept
         slack = task.margin - task.y * whole.scores - task.y * intercept
         half = 0.5 * task.operator.inner(whole, whole)

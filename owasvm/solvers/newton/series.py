@@ -184,10 +184,11 @@ class Series:
     def _describe_whole_step(self, iterate: Iterate) -> Iterate:
         """Where the loop stands before a line search, and what it has found out about its end."""
         vectors, numbers = self._vectors, self._numbers
-        coef = vectors[compiled.COEF] + vectors[compiled.DIRECTION]
+        whole = iterate.w.copy()
+        whole.move(1.0, Vector(vectors[compiled.DIRECTION], vectors[compiled.DIRECTION_SCORES]))
         return replace(
             iterate,
-            w=Vector(coef, vectors[compiled.SCORES] + vectors[compiled.DIRECTION_SCORES]),
+            w=whole,
             intercept=iterate.intercept + float(numbers[compiled.INTERCEPT_STEP]),
             dual=vectors[compiled.TRIAL].copy(),
             slack=vectors[compiled.VALUES].copy(),

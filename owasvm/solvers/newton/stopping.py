@@ -212,8 +212,7 @@ class StoppingRule:
         if lacking <= self._tol:
             lacking, best = self._consider(dual, iterate)
             if lacking <= self._tol and self._self_proven:
-                self._satisfied_at, self._redeemed_at = iterate.n_iter, None
-                self._plan_polish(best, iterate.n_iter)
+                self._accept(best, iterate.n_iter)
                 return self._is_polished
         below = ask_below(iterate.gap / scale, lacking, self._tol, _LONGEST_WAIT)
         self._whole_below = min(below, self._whole_below)
@@ -270,8 +269,7 @@ class StoppingRule:
         if gap > self._tol and self._redeemed_at is None:
             gap, best = self._consider_nothing(iterate, gap, best)
         if gap <= self._tol and (self._self_proven or iterate.is_final):
-            self._satisfied_at, self._redeemed_at = iterate.n_iter, None
-            self._plan_polish(best, iterate.n_iter)
+            self._accept(best, iterate.n_iter)
         else:
             if gap <= self._tol and self._redeemed_at is None:
                 # The classifier may be known to all digits before its coefficients are, which
@@ -384,8 +382,9 @@ class StoppingRule:
         other, best = self._consider(dual, shorter, low * coef)
         return min(gap, other), best
 
-    def _plan_polish(self, best: Certificate, n_iter: int) -> None:
-        """Decide how much further to go."""
+    def _accept(self, best: Certificate, n_iter: int) -> None:
+        """The gap is proven: decide how much further to go."""
+        self._satisfied_at, self._redeemed_at = n_iter, None
         self._polished_below = _polished_gap(best)
         # Where w = 0 is best, coefficients that are no worse take some steps more.
         is_exact = self._is_exact(best) and not best.is_worse_than_nothing
